@@ -270,7 +270,7 @@ class TestRandomFrames:
     @pytest.mark.parametrize("seed", range(20))
     def test_fits_predicts_and_explains(self, seed):
         X, y, new = a_frame(seed)
-        declared = ["code"] if "code" in X else "auto"
+        declared = [name for name in ("code", "own") if name in X] or "auto"
         labels = np.where(y > np.median(y), "high", "low")
         for estimator, target in ((LANAMRegressor, y), (LANAMClassifier, labels)):
             model = estimator(categorical_features=declared, random_state=seed).fit(X, target)

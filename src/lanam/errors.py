@@ -7,12 +7,17 @@ A message is written once. Words that differ between Python and the command line
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
+from types import FrameType
 from typing import Any, Self, TypeVar
+
+from lanam.text import printable
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Message(Exception):
 
     Braces in ``problem`` and ``remedy`` hold fields by name (``{column!r}``) or words of the front end;
     ``{given}`` is the argument with its value, ``{example}`` the code of ``line``. A remedy that begins
-    with a capital letter is a sentence of its own. Rows are counted from 0.
+    with a capital letter is a sentence of its own. ``row`` is an index; in words rows are counted from 1.
 
     Examples
     --------
@@ -90,9 +95,9 @@ class Message(Exception):
     >>> fill = Line("fill", "X = X.fillna(0)")
     >>> error = InputError(problem, remedy, column="age", row=3, line=fill)
     >>> print(error)
-    column 'age' has a missing value in row 3 (counting from 0): fill it, for example with ...
+    column 'age' has a missing value in row 4 (counting from 1): fill it, for example with ...
     >>> print(error.located("in a.parquet: ", 100))
-    in a.parquet: column 'age' has a missing value in row 103 (counting from 0): fill it, ...
+    in a.parquet: column 'age' has a missing value in row 104 (counting from 1): fill it, ...
     """
 
     def __init__(
@@ -119,7 +124,7 @@ class Message(Exception):
         remedy = self._fill(style.remedy(self), style)
         between = "" if not remedy else ". " if remedy[0].isupper() else ": "
         note = style.note(self.line) if self._where and self.line is not None else ""
-        return f"{self._where}{problem}{between}{remedy}{note}"
+        return printable(f"{self._where}{problem}{between}{remedy}{note}")
 
     @property
     def remedy(self) -> str:
@@ -128,8 +133,10 @@ class Message(Exception):
 
     def _fill(self, text: str, style: MessageFormat) -> str:
         # The locations in text files say how their rows are counted.
-        start = "" if "header is row 1" in self._where else " (counting from 0)"
-        fields = {"value": self.value, "column": self.column, "row": f"{self.row}{start}"}
+        row = str(self.row)
+        if self.row is not None and "header is row 1" not in self._where:
+            row = f"{self.row + 1} (counting from 1)"
+        fields = {"value": self.value, "column": self.column, "row": row}
         fields |= self._fields
         if self.argument is not None:
             fields["argument"] = style.word(self.argument)
@@ -188,14 +195,26 @@ def located(error: Exception, where: str, first_row: int = 0) -> Message:
     return kind("{message}", message=str(error)).located(where)
 
 
-#: Packages whose frames may lie between the user's line and the warning.
-_BETWEEN = ["lanam", "sklearn", "joblib", "narwhals", "pandas", "polars", "dask"]
-_BETWEEN += ["contextlib", "functools"]
+#: Folders of Python and of installed packages.
+_LIBRARIES = tuple(
+    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 def warn_user(warning: Warning) -> None:
-    """Warn at the user's line, however many frames of libraries lie between."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+    """Warn at the user's line, however many frames of libraries lie between.
+
+    If there is none, as in a worker process, no line is shown.
+    """
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and _is_library(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
+
+
+def _is_library(frame: FrameType) -> bool:
+    """Whether code belongs to this library, to another or to Python."""
+    if frame.f_globals.get("__name__", "").split(".")[0] == "lanam":
+        return True
+    return frame.f_code.co_filename.startswith((*_LIBRARIES, "<frozen "))

@@ -33,6 +33,17 @@ def whole(cells):
     return [next(values) if present else None for present in cells.present]
 
 
+@pytest.mark.parametrize("values", [["u", None, "v"], [1.5, None, 0.5], [7, None, 3]])
+@pytest.mark.parametrize("in_pandas", [True, False])
+def test_a_null_among_the_values_of_a_dictionary(values, in_pandas):
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(values))
+    column = pd.Series(array, dtype=pd.ArrowDtype(array.type)) if in_pandas else array
+    cells = read(pd.DataFrame({"a": column}) if in_pandas else pa.table({"a": column}))
+    assert whole(cells) == [values[0], None, values[2], None]
+    assert cells.categorical
+    assert cells.order == (values[0], values[2])
+
+
 @pytest.mark.parametrize(
     "dtype",
     [object, "str", "string", "string[python]", "string[pyarrow]", pd.ArrowDtype(pa.string())],

@@ -240,7 +240,7 @@ class TestNewRows:
             ([1.5, 2.5], [True, False], "was numeric in the training data, and is bool"),
             (["u", "v"], [1, 2], "was string in the training data, and is numeric now"),
             (["u", "v"], [True, False], "was string in the training data, and is boolean"),
-            (["1", "2"], [1, 2], "was string in the training data, and is numeric now"),
+            (["01", "02"], [1, 2], "was string in the training data, and is numeric now"),
             ([True, False], [1, 2], "was boolean in the training data, and is numeric"),
             ([True, False], ["True", "False"], "was boolean in the training data, and is str"),
             (pd.Categorical([1, 2]), ["1", "2"], "was numeric in the training data, and is str"),
@@ -267,7 +267,7 @@ class TestNewRows:
             tables = np.array(training)[:, None], np.array(new)[:, None]
         else:
             tables = library({"a": training}), library({"a": new})
-        _, schema = learn(tables[0])
+        _, schema = learn(tables[0], {0} if isinstance(training[0], str) else ())
         with pytest.raises(ValueError, match="was") as error:
             encode_table(framed(tables[1]), schema)
         (line,) = re.findall("`(.*?)`", str(error.value))
@@ -284,6 +284,32 @@ class TestNewRows:
             encode_table(framed(new), schema)
         with pytest.raises(ValueError, match="column 'b' has 2 infinite values"):
             encode_table(framed(pd.DataFrame({"a": [1.0, 1.0], "b": [np.inf, np.inf]})), schema)
+
+
+class TestLargeIntegers:
+    @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, None])
+    @pytest.mark.parametrize("low", [2**53, 2**60, -(2**60), 2**63])
+    def test_what_floats_cannot_tell_apart_is_refused(self, library, low):
+        values = np.array([low, low + 1, low + 2], dtype=np.uint64 if low > 0 else np.int64)
+        table = values[:, None].copy() if library is None else library({"a": values})
+        _, schema = learn(table, {0})
+        assert schema.columns[0].levels == (low, low + 1, low + 2)
+        with pytest.raises(ValueError, match="has integers above 2\\^53, from") as error:
+            learn(table)
+        assert error.value.column == ("x0" if library is None else "a")
+        assert "categorical_features=" in error.value.remedy
+        (line,) = re.findall("`(.*?)`", str(error.value))
+        names = {"pl": pl, "pa": pa, "np": np, "X": table}
+        exec(line, names)
+        assert learn(names["X"])[0][:, 0].tolist() == [0.0, 1.0, 2.0]
+
+    @pytest.mark.parametrize(
+        "values", [[2**60] * 3, [0, 2**60 + 1], [2**53 - 2, 2**53 - 1], [2**60, 2**60 + 2**40]]
+    )
+    def test_what_varies_enough_is_numeric(self, values):
+        columns, schema = learn(pd.DataFrame({"a": values}))
+        assert schema.columns[0].kind == "numeric"
+        assert columns[:, 0].tolist() == [float(value) for value in values]
 
 
 class TestInfinity:

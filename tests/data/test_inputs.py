@@ -116,8 +116,8 @@ class TestLists:
             learned([[1.0], [2.0]], categorical_features=["city"])
 
     def test_text_only(self):
-        model, columns = learned(np.array([["1", "u"], ["2", "v"]]))
-        assert model._schema.columns[0].levels == ("1", "2")
+        model, columns = learned(np.array([["a1", "u"], ["a2", "v"]]))
+        assert model._schema.columns[0].levels == ("a1", "a2")
         assert columns.tolist() == [[0, 0], [1, 1]]
 
 

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from lanam.data import as_frame, encode_table, label, learn_table
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*differ only in case or blanks")
+
 N_ROWS = st.integers(min_value=1, max_value=8)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
-text = st.text(max_size=5)
+text = st.text(st.characters(exclude_categories=["Cs", "Nd"]), max_size=5)  # no numbers or dates
 whole = st.integers(min_value=-(2**31), max_value=2**31 - 1)
 KINDS = {
     "float": (finite, pl.Float64),

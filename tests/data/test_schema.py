@@ -158,7 +158,7 @@ class TestDeclaredColumns:
         ("value", "message"),
         [
             (["bim"], "names the column 'bim', which X does not have; did you mean 'bmi'?"),
-            (["height"], "which X does not have: its columns are 'age', 'sex', 'bmi', 'bp'"),
+            (["height"], "which X does not have; its columns are 'age', 'sex', 'bmi', 'bp'"),
             ([4], "categorical_features has the column 4, and X has columns 0 to 3"),
             ([-1], "categorical_features has the column -1, and X has columns 0 to 3"),
             ([True, False, True, False], "has True for a column: use its name, or its index"),

@@ -245,7 +245,7 @@ def test_invalid_streams(tmp_path):
         bad = connection.sql("select age, case when id = 300 then null else price end y from given")
         with pytest.raises(
             ValueError,
-            match=r"in the DuckDB relation, column 'y': .*1 of 400 values, the first in row 300",
+            match=r"in the DuckDB relation, column 'y': .*1 of 400 values, the first in row 301",
         ):
             model.fit(bad, "y")
         with pytest.raises(ValueError, match="the target of the DuckDB relation must be one of"):
@@ -265,7 +265,7 @@ def test_invalid_streams(tmp_path):
 def test_column_types():
     with duckdb.connect() as connection:
         connection.execute(
-            """create table rows as select range as x, (range % 3)::decimal(5, 2) as d, range % 2 = 0 as t,
+            """create table rows as select range - 100 as x, (range % 3)::decimal(5, 2) as d, range % 2 = 0 as t,
             (case range % 3 when 0 then 'low' when 1 then 'mid' else 'high' end)::enum('low', 'mid', 'high')
             as e, sin(range) + (range % 3) as y from range(200)"""
         )

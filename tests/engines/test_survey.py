@@ -456,7 +456,7 @@ class TestErrors:
     #: Where row 200 is: the second part of the third file, whose first is of rows 137 to 193.
     PARQUET = r"in 2.parquet, row group 1 \(of 0 to 6\)"
     ROW = 200 - 137 - 57
-    AT = rf"{ROW} \(counting from 0\)"
+    AT = rf"{ROW + 1} \(counting from 1\)"
 
     def one(self, column, value, kind="parquet", **changes):
         frame = a_frame()[["x", "y", "n", "w", "hours", "label"]].astype({"n": float})
@@ -476,26 +476,28 @@ class TestErrors:
         words = r"in 2.csv \(the header is row 1\), column 'y': .* row 65\. Drop these rows"
         refused(self.one("y", value, "csv"), words)
         words = (
-            r"in partition 2, column 'y': .* row 63 \(counting .* `X = X.dropna\(subset=\['y'\]\)`"
+            r"in partition 2, column 'y': .* row 64 \(counting .* `X = X.dropna\(subset=\['y'\]\)`"
         )
         refused(self.one("y", value, "pandas"), words)
-        words = f"{self.PARQUET}, column 'label': Input y contains NaN: .* row {self.ROW}"
+        words = f"{self.PARQUET}, column 'label': Input y contains NaN: .* row {self.ROW + 1}"
         refused(self.one("label", None), words, "label", family=BERNOULLI)
-        words = f"{self.PARQUET}, column 'n': Input y contains NaN: .* row {self.ROW}"
+        words = f"{self.PARQUET}, column 'n': Input y contains NaN: .* row {self.ROW + 1}"
         refused(self.one("n", None), words, "n", family=POISSON)
 
     def test_nan_that_is_not_null(self, folder):
         table = pa.table({"x": [1.0, 2.0], "y": pa.array([1.0, np.nan])})
         pq.write_table(table, "a.parquet")
-        refused(open_files("a.parquet"), "Input y contains NaN: 1 of 2 values, the first in row 1")
+        refused(open_files("a.parquet"), "Input y contains NaN: 1 of 2 values, the first in row 2")
 
     def test_other_targets(self, folder):
         at = f"{self.PARQUET}, column "
-        refused(self.one("y", np.inf), f"{at}'y': Input y contains infinity: .* row {self.ROW}")
+        refused(self.one("y", np.inf), f"{at}'y': Input y contains infinity: .* row {self.ROW + 1}")
         refused(self.one("y", 1e150), f"{at}'y': y has values of magnitude 1e.150")
-        words = f"{at}'n': likelihood='poisson' is for counts, and y has negative .* row {self.ROW}"
+        words = (
+            f"{at}'n': likelihood='poisson' is for counts, and y has negative .* row {self.ROW + 1}"
+        )
         refused(self.one("n", -1.0), words, "n", family=POISSON)
-        words = f"{at}'n': .* not whole numbers: 1 of 57, the first, 1.5, in row {self.ROW}"
+        words = f"{at}'n': .* not whole numbers: 1 of 57, the first, 1.5, in row {self.ROW + 1}"
         refused(self.one("n", 1.5), words, "n", family=POISSON)
         words = f"{at}'n': Unknown label type: continuous"
         refused(self.one("n", 1.5), words, "n", family=BERNOULLI)
@@ -670,3 +672,12 @@ def test_empty_chunks():
     table = encoder(Chunk(frame[:0], "", 0, 3))
     assert isinstance(table, EncodedRows)
     assert (table.columns.shape, len(table), table.number) == ((0, 8), 0, 3)
+
+
+def test_integers_that_floats_cannot_tell_apart():
+    frames = [pd.DataFrame({"key": 2**60 + np.arange(3), "y": 1.0})] * 2
+    source = Frames(frames)
+    encode = survey(source, read_roles(source, "y"))
+    with pytest.raises(ValueError, match=r"chunk.*'key' has integers above 2\^53") as caught:
+        encode(Chunk(frames[0], "chunk 0", 0, 0))
+    assert caught.value.column == "key"

@@ -11,9 +11,13 @@ import pyarrow.compute as pc
 
 from lanam.cli.errors import CLIError, UsageError, in_flags
 from lanam.data import find_column
+from lanam.data.recognition import FREE_TEXT, IDENTIFIERS, recognise
 from lanam.engines.types import holds
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family
 from lanam.text import few
+
+#: Whole numbers below this are 64-bit integers.
+_LARGEST = 2.0**63
 
 #: Asks the user to choose a column.
 Ask = Callable[[Sequence[str]], str]
@@ -123,8 +127,15 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
             raise CLIError(
                 f"--task {asked} needs a numeric target, and {name!r} holds strings, such as {example!r}"
             )
+        if holds(column.type) == "numeric" and TASKS[asked].link.classes and not _whole(column):
+            odd = next(value for value in column.to_pylist() if not float(value).is_integer())
+            raise CLIError(
+                f"--task {asked} needs classes, and the target {name!r} holds {odd!r}: classes are "
+                "integers, booleans or strings. Convert them in the file, or use --task regression"
+            )
         return Decision(str(asked), "as requested")
     if text:
+        _require_classes(pc.unique(column).to_pylist(), name)
         several = n_values if n_values <= MANY_VALUES else f"more than {MANY_VALUES}"
         if n_values > _MANY_CLASSES:
             raise CLIError(
@@ -138,7 +149,7 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
         raise CLIError(
             f"the target {name!r} holds {column.type}: targets are numeric, boolean or strings"
         )
-    if n_values == 2:
+    if n_values == 2 and _whole(column):
         why = f"{name!r} has two distinct values; use --task regression to treat it as numeric"
         return Decision("classification", why)
     if n_values <= _FEW and _whole(column):
@@ -147,14 +158,25 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
             "they are classes, --task counts if they are counts"
         )
         return Decision("regression", why)
-    return Decision("regression", f"{name!r} is numeric")
+    few = " with two distinct values that are no integers" if n_values == 2 else ""
+    return Decision("regression", f"{name!r} is numeric{few}")
+
+
+def _require_classes(values: Sequence[str], name: str) -> None:
+    """Reject strings that are numbers, amounts, dates or times."""
+    found = recognise(values, len(values))
+    if found is not None and found.certain and found.what not in (FREE_TEXT, IDENTIFIERS):
+        raise CLIError(
+            f"the target {name!r} holds {found.what} as text (for example {found.example!r}): convert them "
+            "to numbers in the file; if they are classes, use --task classification"
+        )
 
 
 def _whole(column: pa.ChunkedArray) -> bool:
     if pa.types.is_integer(column.type):
         return True
     values = column.cast(pa.float64()).to_numpy()
-    return bool((values == np.round(values)).all())
+    return bool(((values == np.round(values)) & (np.abs(values) < _LARGEST)).all())
 
 
 def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
@@ -167,7 +189,7 @@ def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
         column = column.cast(pa.float64())
     elif holds(column.type) == "numeric" and _whole(column):
         # A missing value somewhere turns integers into floats.
-        column = column.cast(pa.float64()).cast(pa.int64())
+        column = column if pa.types.is_integer(column.type) else column.cast(pa.int64())
     return np.asarray(column.to_numpy())
 
 

@@ -79,7 +79,8 @@ class _Flags(MessageFormat):
     def example(self, line: Line, column: str | None) -> str:
         if line.what == "leave out":
             return f", for example with --drop {column!r}"
-        return " in the file" if line.what in ("to numbers", "to text") else ""
+        in_file = line.what in ("to numbers", "to text", "blanks and case", "large integers")
+        return " in the file" if in_file or line.what.endswith(" as text") else ""
 
     def remedy(self, message: Message) -> str:
         usual = super().remedy(message)

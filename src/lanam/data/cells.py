@@ -143,9 +143,14 @@ def _read_numbers(series: NarwhalsSeries, place: ColumnRef) -> Cells:
 
 
 def _read_categories(series: NarwhalsSeries, place: ColumnRef) -> Cells:
-    present, known = _present(series)
-    listed = _listed(known)
     order = _categories(series)
+    if any(map(is_missing, order)):  # an arrow dictionary may have a null among its values
+        every, order = series.to_list(), tuple(each for each in order if not is_missing(each))
+        present: NDArray[np.bool_] | None = np.array([not is_missing(each) for each in every])
+        listed: list[object] = [each for each in every if not is_missing(each)]
+    else:
+        present, known = _present(series)
+        listed = _listed(known)
     distinct = order if order else tuple(set(listed))
     kinds = {_holds(type(value)) for value in distinct}
     if kinds <= {None}:  # intervals and dates, as categories, are represented by their names

@@ -16,20 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.data.cells import BOOLEAN, EMPTY, NUMBERS, STRING, Array, Cells, Frame, Level, read_cells
-from lanam.data.errors import free_text, type_changed
+from lanam.data.errors import inexact, type_changed
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
     UNSEEN,
     Column,
     Schema,
-    is_free_text,
     kind_of,
     learn_column,
     learn_schema,
 )
+from lanam.data.strings import require_categories
 from lanam.data.unseen import UnseenValues
 from lanam.errors import InputError
+from lanam.text import utf8
+
+#: Integers whose rounding to floats is less than this fraction of their range are numbers like others.
+_MOST_ROUNDING = 1e-6
 
 #: Libraries of frames that are returned, in order of preference.
 _BACKENDS = ("pandas", "polars", "pyarrow")
@@ -66,6 +70,8 @@ def learn_table(
     """
     if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and not categorical:
         columns = _float_columns(table)
+        for index, name in enumerate(names if table.dtype.kind in "iu" else ()):
+            require_exact(read_cells(table, index, name))
         require_no_infinity(columns, names)
         return columns, learn_schema(names, columns, backend)
     columns = np.empty(table.shape, order="F")  # the core reads one column at a time
@@ -75,12 +81,13 @@ def learn_table(
         declared = index in categorical
         column = Column(name, kind_of(cells, declared=declared), np.nan, np.nan)
         if column.kind == NUMERIC:
+            require_exact(cells)
             columns[:, index] = _numbers(cells)
         else:
             codes, levels = factorise(cells)
-            n_values, inferred = len(cells.values), not (declared or cells.categorical)
-            if cells.holds == STRING and inferred and is_free_text(levels, n_values):
-                raise free_text(cells.place, len(levels), n_values, levels[0])
+            if cells.holds == STRING and not declared:
+                n_values = None if cells.categorical else len(cells.values)
+                require_categories(cells.place, [str(level) for level in levels], n_values)
             column = Column(name, CATEGORICAL, np.nan, np.nan, levels)
             columns[:, index] = codes
         learned.append(column)
@@ -284,6 +291,25 @@ def require_no_infinity(columns: Array, names: Sequence[str]) -> None:
         )
 
 
+def require_exact(cells: Cells) -> None:
+    """Reject integers of a numeric column that floats cannot tell apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> require_exact(read_cells(np.array([[2**60], [2**60 + 1]]), 0, "key"))
+    Traceback (most recent call last):
+        ...
+    lanam.errors.InputError: column 'key' has integers above 2^53, from 1152921504606846976 to ...
+    """
+    if cells.values.dtype.kind not in "iu" or not cells.values.size:
+        return
+    low, high = int(cells.values.min()), int(cells.values.max())
+    spacing = float(np.spacing(float(max(-low, high))))
+    if spacing > max(1.0, _MOST_ROUNDING * (high - low)) and low < high:
+        raise inexact(cells.place, low, high)
+
+
 def _count_infinite(column: Array) -> int:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(column.sum()):  # the common case, without an array of flags
@@ -302,6 +328,10 @@ def _count(counts: NDArray[np.intp], names: Sequence[str], what: str) -> str:
     return ", ".join(parts)
 
 
+def _encodable(column: Any) -> list[Any]:
+    return [utf8(cell).decode() if isinstance(cell, str) else cell for cell in column]
+
+
 def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
     """Columns as a frame of ``backend``, or of the first library that is installed.
 
@@ -318,7 +348,12 @@ def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
             "to_frame needs pandas, polars or pyarrow, and none is installed: install one, for "
             "example with `pip install pandas`, or use to_dict"
         )
-    frame = nw.from_dict(dict(columns), backend=chosen)
+    try:
+        frame = nw.from_dict(dict(columns), backend=chosen)
+    except UnicodeEncodeError:
+        frame = nw.from_dict(
+            {utf8(k).decode(): _encodable(columns[k]) for k in columns}, backend=chosen
+        )
     # Columns of nulls have no type in polars and arrow, and could not be concatenated with strings.
     untyped = [name for name, kind in frame.schema.items() if kind == nw.Unknown]
     if untyped:

@@ -6,9 +6,11 @@ fixed day, not from the first day of the table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lanam.errors import InputError, InputTypeError, Line
+from lanam.data.recognition import DATES, ISO, NUMBERS, TIMES, Recognised
+from lanam.errors import InputError, InputTypeError, InputWarning, Line, Setting
 
 #: Lines that fix a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
 #: index. Without a line, the remedy is to leave the column out.
@@ -83,6 +85,70 @@ _LINES: dict[str, dict[str, str]] = {
         "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.string()))",
         "array": "X = X.astype(object); X[:, {i}] = X[:, {i}].astype(str)",
     },
+    "numbers as text": {
+        "pandas": 'X[{c}] = pd.to_numeric(X[{c}], errors="coerce")',
+        "polars": "X = X.with_columns(pl.col({c}).str.strip_chars().cast(pl.Float64, strict=False))",
+        "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.float64()))",
+        "array": "X = X.astype(object); X[:, {i}] = X[:, {i}].astype(float)",
+    },
+    # All but digits, decimal points and signs is removed; what is no number then is missing.
+    "marked numbers as text": {
+        "pandas": (
+            'X[{c}] = pd.to_numeric(X[{c}].str.replace(r"[^\\d{d}()-]", "", regex=True){p}, '
+            'errors="coerce")'
+        ),
+        "polars": (
+            'X = X.with_columns(pl.col({c}).str.replace_all(r"[^\\d{d}()-]", ""){p}'
+            ".cast(pl.Float64, strict=False))"
+        ),
+        "pyarrow": (
+            'X = X.set_column({i}, {c}, pa.compute.replace_substring_regex(X[{c}], r"[^\\d{d}-]", "")'
+            ".cast(pa.float64()))"
+        ),
+        "array": (
+            "X = X.astype(object); "
+            'X[:, {i}] = [float(re.sub(r"[^\\d{d}-]", "", v){p}) for v in X[:, {i}]]'
+        ),
+    },
+    "dates as text": {
+        "pandas": (
+            'X[{c}] = (pd.to_datetime(X[{c}], format="{f}", utc=True) - '
+            'pd.Timestamp("2000-01-01", tz="UTC")).dt.days'
+        ),
+        "polars": 'X = X.with_columns(pl.col({c}).str.to_datetime("{f}").dt.epoch("d"))',
+        "pyarrow": (
+            'X = X.set_column({i}, {c}, pa.compute.strptime(X[{c}], "{f}", "s")'
+            ".cast(pa.date32(), safe=False).cast(pa.int32()))"
+        ),
+        "array": (
+            "X = X.astype(object); X[:, {i}] = "
+            '[datetime.strptime(v, "{f}").toordinal() for v in X[:, {i}]]'
+        ),
+    },
+    "times of day as text": {
+        "pandas": 'X[{c}] = pd.to_datetime(X[{c}], format="{f}").map(lambda t: t.hour + t.minute / 60)',
+        "polars": 'X = X.with_columns(pl.col({c}).str.to_time("{f}").cast(pl.Int64) / 3.6e12)',
+        "array": (
+            "X = X.astype(object); X[:, {i}] = "
+            '[(t := datetime.strptime(v, "{f}")).hour + t.minute / 60 for v in X[:, {i}]]'
+        ),
+    },
+    "large integers": {
+        "pandas": "X[{c}] = X[{c}] - {low}",
+        "polars": "X = X.with_columns(pl.col({c}) - {low})",
+        "pyarrow": (
+            "X = X.set_column({i}, {c}, pa.compute.subtract(X[{c}], pa.scalar({low}, X[{c}].type)))"
+        ),
+        "array": "X[:, {i}] -= {low}",
+    },
+    "blanks and case": {
+        "pandas": "X[{c}] = X[{c}].str.strip().str.lower()",
+        "polars": "X = X.with_columns(pl.col({c}).str.strip_chars().str.to_lowercase())",
+        "pyarrow": (
+            "X = X.set_column({i}, {c}, pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(X[{c}])))"
+        ),
+        "array": "X = X.astype(object); X[:, {i}] = [v.strip().lower() for v in X[:, {i}]]",
+    },
     "leave out": {
         "pandas": "X = X.drop(columns={c})",
         "polars": "X = X.drop({c})",
@@ -106,6 +172,8 @@ _ADVICE = {
 
 #: The longest example in a message.
 _LONGEST_EXAMPLE = 40
+#: How many values of a kind a message shows.
+_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -122,8 +190,8 @@ class ColumnRef:
     index: int
     backend: str | None = None
 
-    def line(self, what: str) -> Line:
-        """The line of code that fixes a column which holds ``what``."""
+    def line(self, what: str, **fields: str) -> Line:
+        """The line of code that fixes a column which holds ``what``; ``fields`` are further ones of it."""
         backend = self.backend or "array"
         lines = _LINES.get(what, {})
         if backend not in lines:
@@ -131,7 +199,7 @@ class ColumnRef:
         quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
         # A pyarrow table may be a chunk of another one, where the column has another index.
         index = f"X.column_names.index({quoted})" if backend == "pyarrow" else self.index
-        return Line(what, lines.get(backend, "").format(c=quoted, i=index))
+        return Line(what, lines.get(backend, "").format(c=quoted, i=index, **fields))
 
 
 def _base_type(what: str) -> str:
@@ -185,6 +253,109 @@ def free_text(place: ColumnRef, n_values: int, n_rows: int, example: object) -> 
         shown=shown(example),
         line=place.line("leave out"),
     )
+
+
+def identifiers(place: ColumnRef, n_values: int, n_rows: int, example: object) -> InputError:
+    """The error for a column of strings that identify rows."""
+    return InputError(
+        "column {column!r} holds identifiers: {n_values} distinct strings in {n_rows} rows (for example "
+        "{shown})",
+        "Leave it out{example}; if its values are categories, use {categorical}",
+        column=place.name,
+        n_values=n_values,
+        n_rows=n_rows,
+        shown=shown(example),
+        categorical=_as_categories(place),
+        line=place.line("leave out"),
+    )
+
+
+def other_than_text(place: ColumnRef, found: Recognised) -> InputError:
+    """The error for a column of strings that are numbers, amounts, dates or times."""
+    without = "" if place.backend is None else " with {drop}"  # arrays have no names
+    return InputError(
+        "column {column!r} holds {what} as text (for example {shown})",
+        f"{{advice}}{{example}}, or leave it out{without}; "
+        "if its values are categories, use {categorical}",
+        column=place.name,
+        what=found.what,
+        shown=shown(found.example),
+        advice=_ADVICE.get(found.what, "convert them to numbers"),
+        drop=Setting("drop", [place.name]),
+        categorical=_as_categories(place),
+        line=_line_of_text(place, found),
+    )
+
+
+def codes_as_text(place: ColumnRef, found: Recognised) -> InputWarning:
+    """The warning for a few integers as text, which are made categories."""
+    return InputWarning(
+        "column {column!r} holds integers as text (for example {shown}), and each of them is a category",
+        "if they are quantities, convert them to numbers{example}; if they are codes, use {categorical}",
+        column=place.name,
+        shown=shown(found.example),
+        categorical=_as_categories(place),
+        line=_line_of_text(place, found),
+    )
+
+
+def alike_levels(place: ColumnRef, groups: Sequence[Sequence[str]]) -> InputWarning:
+    """The warning for categories that look alike."""
+    listed = ["/".join(map(shown, group[:_MOST_SHOWN])) for group in groups[:_MOST_SHOWN]]
+    return InputWarning(
+        "column {column!r} has categories that differ only in case or blanks ({listed}), and each has an "
+        "effect of its own",
+        "if they are the same, make them one{example}; if not, use {categorical}",
+        column=place.name,
+        listed=", ".join(listed) + (", ..." if len(groups) > _MOST_SHOWN else ""),
+        categorical=_as_categories(place),
+        line=place.line("blanks and case"),
+    )
+
+
+def row_identifiers(place: ColumnRef) -> InputWarning:
+    """The warning for a column of integers that may only number the rows."""
+    return InputWarning(
+        "column {column!r} has another integer in each row",
+        "if it only numbers or identifies the rows, leave it out{example}",
+        column=place.name,
+        line=place.line("leave out"),
+    )
+
+
+def inexact(place: ColumnRef, low: int, high: int) -> InputError:
+    """The error for integers that floats cannot tell apart."""
+    return InputError(
+        "column {column!r} has integers above 2^53, from {low} to {high}, which floats cannot tell apart",
+        "subtract a constant{example}; if they are identifiers, leave the column out or use {categorical}",
+        column=place.name,
+        low=low,
+        high=high,
+        categorical=_as_categories(place),
+        line=place.line("large integers", low=str(low)),
+    )
+
+
+def _as_categories(place: ColumnRef) -> Setting:
+    return Setting("categorical_features", [place.name])
+
+
+def _line_of_text(place: ColumnRef, found: Recognised) -> Line:
+    """The line that converts strings."""
+    if found.what == NUMBERS:
+        return place.line("numbers as text")
+    if found.what in (DATES, TIMES):
+        what = f"{found.what} as text"
+        usable = found.format and (found.format != ISO or place.backend == "pandas")
+        # The Z of UTC is a zone to chrono, which polars uses, only with this flag.
+        zone = "%#z" if place.backend == "polars" else "%z"
+        return place.line(what, f=found.format.replace("%z", zone)) if usable else Line(what, "")
+    if found.decimal == ".":
+        return place.line("marked numbers as text", d=".", p="")
+    if place.backend == "pyarrow":
+        return Line("marked numbers as text", "")
+    point = '.replace(",", ".")'
+    return place.line("marked numbers as text", d=",", p=f".str{point}" if place.backend else point)
 
 
 def type_changed(place: ColumnRef, before: str, now: str, example: object) -> InputError:

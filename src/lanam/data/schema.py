@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -16,6 +15,7 @@ import numpy as np
 
 from lanam.data.cells import BOOLEAN, EMPTY, NUMBERS, STRING, Array, Cells, Frame, Level
 from lanam.errors import InputError
+from lanam.text import did_you_mean
 
 NUMERIC = "numeric"
 CATEGORICAL = "categorical"
@@ -25,13 +25,6 @@ UNSEEN = -1.0
 
 #: The number of levels of a numeric column.
 NO_LEVELS = -1
-
-#: A string column is free text if it has more rows than this, ...
-_FREE_TEXT_ROWS = 50
-#: ... more than this fraction of them distinct, ...
-_FREE_TEXT_SHARE = 0.9
-#: ... and more characters than this per value on average. Codes and names are shorter.
-_FREE_TEXT_LENGTH = 30.0
 
 
 @dataclass(frozen=True)
@@ -108,13 +101,6 @@ def kind_of(cells: Cells, *, declared: bool = False) -> str:
     return CATEGORICAL if categorical else NUMERIC
 
 
-def is_free_text(levels: Sequence[Level], n_values: int) -> bool:
-    """Whether strings are sentences rather than names: long, and nearly all distinct."""
-    if n_values <= _FREE_TEXT_ROWS or len(levels) <= _FREE_TEXT_SHARE * n_values:
-        return False
-    return sum(len(str(level)) for level in levels) > _FREE_TEXT_LENGTH * len(levels)
-
-
 def learn_schema(names: Sequence[str], columns: Array, backend: str | None = None) -> Schema:
     """Schema of a training array (n, D) of numeric columns."""
     blank = (Column(name, NUMERIC, np.nan, np.nan) for name in names)
@@ -188,9 +174,8 @@ def find_column(column: object, names: Collection[str], argument: str) -> int:
     if isinstance(column, str):
         if column in names:
             return list(names).index(column)
-        close = get_close_matches(column, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f": its columns are {_listed(names)}"
-        problem = "{argument} names the column {column!r}, which {X} does not have{hint}"
+        hint = did_you_mean(column, names, "its columns are")
+        problem = "{argument} names the column {column!r}, which {X} does not have; {hint}"
         raise InputError(problem, argument=argument, column=column, hint=hint)
     if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
         if 0 <= column < len(names):
@@ -201,8 +186,3 @@ def find_column(column: object, names: Collection[str], argument: str) -> int:
         raise InputError(problem, argument=argument, value=column)
     problem, remedy = "{argument} has {value!r} for a column", "use its name, or its index from 0"
     raise InputError(problem, remedy, argument=argument, value=column)
-
-
-def _listed(names: Collection[str]) -> str:
-    shown = ", ".join(repr(name) for name in list(names)[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

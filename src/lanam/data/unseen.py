@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lanam.data.errors import shown
 from lanam.errors import warn_user
+from lanam.text import printable
 
 #: How many columns a warning names, and how many values of each.
 _MAX_WARNED = 10
@@ -52,7 +53,7 @@ class NewValuesWarning(UserWarning):
         parts = [str(each) for each in unseen[:_MAX_WARNED]]
         if len(unseen) > _MAX_WARNED:
             parts.append(f"and the same in {len(unseen) - _MAX_WARNED} more columns")
-        super().__init__("\n".join(parts))
+        super().__init__(printable("\n".join(parts)))
 
 
 def merge_unseen(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, ...]:

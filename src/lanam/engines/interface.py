@@ -58,7 +58,7 @@ def in_chunk(chunk: Chunk, column: str | None = None) -> Iterator[None]:
     ...     raise InputError("missing value in row {row}", row=3)
     Traceback (most recent call last):
         ...
-    lanam.errors.InputError: in a.parquet, row group 2, column 'age': missing value in row 103 (...)
+    lanam.errors.InputError: in a.parquet, row group 2, column 'age': missing value in row 104 (...)
     """
     try:
         yield

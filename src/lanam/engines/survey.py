@@ -25,9 +25,11 @@ from lanam.data import (
     read_categorical,
 )
 from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, read_cells
-from lanam.data.encoding import factorise, plain_levels
-from lanam.data.errors import ColumnRef, free_text, mixed
-from lanam.data.schema import is_free_text, kind_of
+from lanam.data.encoding import factorise, plain_levels, require_exact
+from lanam.data.errors import ColumnRef, mixed
+from lanam.data.recognition import recognise
+from lanam.data.schema import kind_of
+from lanam.data.strings import require_categories
 from lanam.engines.dictionaries import dictionary_encode
 from lanam.engines.interface import Chunk, Source, in_chunk
 from lanam.engines.roles import Roles, Targets, read_targets
@@ -35,7 +37,7 @@ from lanam.families import GAUSSIAN, Encoding, Family, Statistics
 from lanam.families.labels import number_labels
 from lanam.inputs import require_enough
 
-#: Beyond this many distinct values a column of free text is rejected before the whole table is read.
+#: Beyond this many distinct values identifiers and free text are rejected before the whole table is read.
 _MANY_LEVELS = 1 << 20
 
 
@@ -78,6 +80,9 @@ def _encode(frame: Any, schema: Schema) -> Array:
     """The features' numbers and codes (n, D)."""
     names = [column.name for column in schema.columns if column.kind == NUMERIC]
     numeric = [_with_range(column) for column in schema.columns if column.kind == NUMERIC]
+    for index, name in enumerate(names):
+        if frame[name].dtype.is_integer():
+            require_exact(read_cells(frame.select(names), index, name))
     numbers, _ = encode_table(frame.select(names), Schema(tuple(numeric)))
     if len(names) == schema.n_columns:
         return numbers
@@ -164,8 +169,9 @@ class _Values:
     examples: Mapping[str, Any]
     #: how many are not missing
     n_values: int
-    #: whether it is categorical by its dtype or by declaration
-    certain: bool
+    #: whether it is declared categorical, and whether its dtype is
+    declared: bool
+    categorical: bool
     #: distinct values, if it is categorical
     levels: frozenset[Any]
     #: the dtype's order of them; None where some chunk has values and no order
@@ -214,8 +220,8 @@ def _read_values(series: Any, name: str, declared: bool) -> _Values:
     levels = factorise(cells)[1] if categorical else ()
     examples = {cells.holds: cells.values[:1].tolist()[0]} if cells.values.size else {}
     order = cells.order if cells.categorical else None if n_values else ()
-    certain = declared or cells.categorical
-    return _Values(cells.place, examples, n_values, certain, frozenset(levels), order)
+    found = frozenset(levels)
+    return _Values(cells.place, examples, n_values, declared, cells.categorical, found, order)
 
 
 def _merge(title: str, first: _Survey, second: _Survey) -> _Survey:
@@ -234,12 +240,13 @@ def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
         first.place,
         {**second.examples, **first.examples},
         first.n_values + second.n_values,
-        first.certain or second.certain,
+        first.declared,
+        first.categorical or second.categorical,
         first.levels | second.levels,
         order,
     )
-    if len(merged.levels) > _MANY_LEVELS:
-        _refuse_free_text(merged, title)
+    if len(merged.levels) > _MANY_LEVELS and recognise(list(merged.levels), merged.n_values):
+        _require_categories(merged, title)
     return merged
 
 
@@ -252,10 +259,10 @@ def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
     # Booleans among numbers are numeric.
     what = NUMBERS if NUMBERS in holds else holds.pop() if holds else dtype
     cells = Cells(values.place, what, 0, np.empty(0))
-    kind = kind_of(cells, declared=values.certain)
+    kind = kind_of(cells, declared=values.declared or values.categorical)
     if kind == NUMERIC:
         return Column(name, kind, np.nan, np.nan)
-    _refuse_free_text(values, title)
+    _require_categories(values, title)
     in_order = (
         [level for level in values.order if level in values.levels]
         if values.order
@@ -264,10 +271,8 @@ def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
     return Column(name, kind, np.nan, np.nan, plain_levels(in_order))
 
 
-def _refuse_free_text(values: _Values, title: str) -> None:
-    if values.certain or STRING not in values.examples:
-        return
-    if is_free_text(list(values.levels), values.n_values):
-        example = min(values.levels)
-        error = free_text(values.place, len(values.levels), values.n_values, example)
-        raise error.located(f"in {title}: ")
+def _require_categories(values: _Values, title: str) -> None:
+    """Refuse strings that are no categories, as in memory."""
+    if not values.declared and STRING in values.examples:
+        n_values = None if values.categorical else values.n_values
+        require_categories(values.place, sorted(values.levels), n_values, f"in {title}: ")
