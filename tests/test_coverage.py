@@ -265,6 +265,9 @@ class TestCounts:
             -model.log_likelihood(X, y, exposure=hours), rel=1e-12
         )
         assert "expected" in str(report)
+        mean = model.predict(X, exposure=hours)
+        own = metrics.count_performance(y, mean, exposure=hours)
+        assert report.performance.to_dict() == own.to_dict()
 
     def test_correct_counts_are_calibrated(self, model_of_counts):
         model = model_of_counts
@@ -316,6 +319,9 @@ class TestClasses:
         assert report.scores["accuracy"] == pytest.approx(model.score(X, y))
         assert report.scores["nll"] == pytest.approx(-model.log_likelihood(X, y), rel=1e-8)
         assert report.retention.value[-1] == pytest.approx(model.score(X, y))
+        own = metrics.classification_performance(number, table)
+        assert report.performance.to_dict() == own.to_dict()
+        assert "negative log likelihood" not in str(report)  # the log loss
         assert "expected calibration error" in report.verdict
 
     def test_sets_are_counted_at_every_level(self, case):
@@ -383,7 +389,13 @@ def test_export_and_text(regressor, held_out):
         "width",
     ]
     page = report._repr_html_()
-    assert page.count("<tr>") == 1 + len(LEVELS)
+    assert page.count("<tr>") == 1 + len(LEVELS) + 1 + len(report.performance)
+    # Every figure is printed once.
+    assert str(report.performance) in str(report)
+    assert str(report).count("RMSE") == 1
+    mean = regressor.predict(held_out[0])
+    own = metrics.regression_performance(held_out[1], mean)
+    assert report.performance.to_dict() == own.to_dict() == facts["performance"]
     assert "<td>95%</td>" in page
 
 
@@ -407,7 +419,7 @@ def test_levels_are_checked(regressor, held_out):
         coverage_report(regressor, held_out[0], [1.0, 2.0, 3.0])
     y = np.where(np.arange(200) % 50 == 7, np.nan, held_out[1])
     with pytest.raises(
-        ValueError, match=r"y has 4 of 200 .* the first in row 7 \(counting from 0\): leave"
+        ValueError, match=r"y has 4 of 200 .* the first in row 8 \(counting from 1\): leave"
     ):
         coverage_report(regressor, held_out[0], y)
 

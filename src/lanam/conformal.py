@@ -21,12 +21,13 @@ from scipy.stats import betabinom
 from lanam.core.arrays import Array, IntArray
 from lanam.data import warn_user
 from lanam.errors import InputError, InputWarning
+from lanam.text import brief
 
 #: Slack of class sets: scores computed twice may differ by rounding.
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """Conformity scores of held-out rows.
 
@@ -52,6 +53,9 @@ class Calibration:
 
     scores: Array
     weight: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def n_rows(self) -> int:

@@ -174,7 +174,7 @@ def test_a_curve_exports():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.bernoulli_nll([0, 2], [0.5, 0.5]), "y must be 0 or 1.*first 2 in row 1"),
+        (lambda: metrics.bernoulli_nll([0, 2], [0.5, 0.5]), "y must be 0 or 1.*first 2 in row 2"),
         (lambda: metrics.bernoulli_nll([0, 1], [0.5, 1.5]), "probability must lie between 0 and 1"),
         (lambda: metrics.bernoulli_nll([0, 1], [0.5]), "probability has 1 values"),
         (lambda: metrics.categorical_nll([0, 3], [[0.5, 0.5]] * 2), "class indices from 0 to 1"),

@@ -100,7 +100,7 @@ def test_weights_of_draws_are_frequencies():
         (lambda: metrics.rmse(["a"], [1.0]), "y must be numeric"),
         (
             lambda: metrics.gaussian_nll([1.0, 2.0], 0.0, [1.0, 0.0]),
-            "std must be positive: violated by 1 of 2 values, first 0 in row 1",
+            "std must be positive: violated by 1 of 2 values, first 0 in row 2",
         ),
         (
             lambda: metrics.interval_width([0.0, 2.0], [1.0, 1.0]),

@@ -22,6 +22,13 @@ from lanam.metrics.curves import (
     retention_of,
 )
 from lanam.metrics.kernel import skce
+from lanam.metrics.performance import (
+    Figure,
+    Performance,
+    classification_performance,
+    count_performance,
+    regression_performance,
+)
 from lanam.metrics.report import CoverageReport
 from lanam.metrics.scores import (
     crps_gaussian,
@@ -38,11 +45,15 @@ from lanam.metrics.scores import (
 __all__ = [
     "CalibrationCurve",
     "CoverageReport",
+    "Figure",
+    "Performance",
     "RetentionCurve",
     "accuracy",
     "bernoulli_nll",
     "brier_score",
     "categorical_nll",
+    "classification_performance",
+    "count_performance",
     "coverage_report",
     "crps_gaussian",
     "crps_sample",
@@ -53,6 +64,7 @@ __all__ = [
     "interval_width",
     "quantile_calibration_curve",
     "quantile_calibration_error",
+    "regression_performance",
     "reliability_curve",
     "retention_curve",
     "retention_of",

@@ -37,6 +37,18 @@ def read_vector(name: str, values: ArrayLike, n_rows: int | None = None) -> Arra
     return vector
 
 
+def read_positive(
+    name: str, values: ArrayLike, n_rows: int | None = None, *, zero: bool = False
+) -> Array:
+    """Positive numbers, one per row; ``zero`` is whether zero is one of them."""
+    vector = read_vector(name, values, n_rows)
+    if zero:
+        _refuse(name, vector, vector < 0.0, "must not be negative")
+    else:
+        _refuse(name, vector, vector <= 0.0, "must be positive")
+    return vector
+
+
 def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array, Array]:
     """Observations, predicted means and positive predicted standard deviations."""
     target = read_vector("y", y)

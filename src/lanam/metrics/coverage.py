@@ -30,6 +30,11 @@ from lanam.metrics.curves import (
     retention_curve,
 )
 from lanam.metrics.kernel import skce, skce_limit
+from lanam.metrics.performance import (
+    classification_performance,
+    count_performance,
+    regression_performance,
+)
 from lanam.metrics.report import CoverageReport, Record
 from lanam.metrics.scores import quantile_calibration_curve, quantile_error_limit, rmse
 
@@ -56,7 +61,11 @@ def coverage_report(
     exposure: ArrayLike | None = None,
     sample_weight: Weights = None,
 ) -> CoverageReport:
-    """Nominal against observed coverage of a fitted model, with scores, on held-out rows.
+    """Predictive performance, and nominal against observed coverage, of a fitted model on held-out rows.
+
+    The performance is AUROC, AUPRC, Brier score, log loss, accuracy, calibration slope and intercept for
+    two classes, R2, RMSE and MAE for numbers, A/E and deviance for counts, each with a 95% confidence
+    interval (:class:`lanam.metrics.Performance`).
 
     Parameters
     ----------
@@ -147,6 +156,11 @@ def _report_of_intervals(
             scores[name] = error(target, mean, std, block_size=block, sample_weight=weight)
     return CoverageReport(
         kind="intervals",
+        performance=(
+            count_performance(target, mean, exposure=extra.get("exposure"), sample_weight=weight)
+            if counts
+            else regression_performance(target, mean, sample_weight=weight)
+        ),
         rows=tuple(_record(model, level, covered, weight) for level in levels),
         sets=(),
         scores=scores,
@@ -191,6 +205,7 @@ def _report_of_classes(
 
     return CoverageReport(
         kind="classes",
+        performance=classification_performance(numbers, probabilities, sample_weight=weight),
         rows=tuple(
             {
                 "from": bin_ / _N_BINS,

@@ -16,7 +16,7 @@ from lanam.explain.values import PlainData
 from lanam.metrics.checks import Weights, class_numbers, read_count, read_vector, read_weights
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CalibrationCurve(PlainData):
     """Predicted against observed frequencies; a calibrated model lies on the diagonal.
 
@@ -98,7 +98,7 @@ def binomial_p_value(fraction: float, probability: float, n_rows: float) -> floa
     return float(min(2.0 * min(tails), 1.0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RetentionCurve(PlainData):
     """Quality of the predictions with the lowest uncertainty.
 

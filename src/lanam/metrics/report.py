@@ -11,7 +11,8 @@ from typing import Any, TypedDict, cast
 from lanam.data import make_frame
 from lanam.explain.values import PlainData
 from lanam.metrics.curves import CalibrationCurve, RetentionCurve
-from lanam.text import aligned, html_table, number_format
+from lanam.metrics.performance import Performance
+from lanam.text import aligned, html_table, number_format, printable
 
 #: The coverage of the verdict, or else the closest one.
 _HEADLINE_COVERAGE = 0.95
@@ -39,6 +40,10 @@ _NAMES = {
     "quantile_calibration_error_by_chance": _LIMIT,
     "skce_by_chance": _LIMIT,
 }
+
+#: Scores that are figures of the performance, by another name: these are printed once.
+_FIGURES = {"accuracy": "accuracy", "rmse": "rmse", "root_brier_score": "brier_score"}
+_FIGURES_OF_CLASSES = {"nll": "log_loss"}
 
 #: Family-wise significance level for the other coverages.
 _SIGNIFICANCE = 0.05
@@ -95,6 +100,8 @@ class CoverageReport(PlainData):
         Number of rows.
     estimator
         Class of the model.
+    performance
+        AUROC, RMSE, A/E and the like, with confidence intervals: ``report.performance["auroc"]``.
 
     Notes
     -----
@@ -115,6 +122,11 @@ class CoverageReport(PlainData):
     LANAMRegressor evaluated on 142 rows
     95% intervals: coverage ...% on 142 rows, within the 95% range if calibrated (90.8% to 97.9%)
     <BLANKLINE>
+    figure  value    95% interval  reference
+    R2      0.5...  0.3... to 0.6...  0 (mean)
+    RMSE    ...
+    MAE     ...
+    <BLANKLINE>
     Prediction intervals:
     nominal  observed  95% range if calibrated  mean width
         80%     ...%           73.2% to 86.6%         ...
@@ -131,6 +143,7 @@ class CoverageReport(PlainData):
     retention: RetentionCurve
     n_rows: int
     estimator: str
+    performance: Performance
 
     @property
     def calibrated(self) -> bool:
@@ -182,11 +195,11 @@ class CoverageReport(PlainData):
         return make_frame(columns, backend)
 
     def __str__(self) -> str:
-        parts = [self._headlines()]
+        parts = [self._headlines(), [str(self.performance)]]
         titled = zip(self.titles(), self.tables(), strict=True)
         parts += [[f"{title}:", *aligned(table)] for title, table in titled]
         parts.append(self._score_lines())
-        return "\n\n".join("\n".join(part) for part in parts)
+        return printable("\n\n".join("\n".join(part) for part in parts))
 
     __repr__ = __str__
 
@@ -198,7 +211,8 @@ class CoverageReport(PlainData):
         )
         titled = zip(self.titles(), self.tables(), strict=True)
         tables = "".join(f"<p>{title}:</p>{html_table(table)}" for title, table in titled)
-        return f"<p>{first}</p>{tables}<p>{last}</p>"
+        figures = html_table(self.performance.table())
+        return f"<p>{first}</p>{figures}{tables}<p>{last}</p>"
 
     def _headlines(self) -> list[str]:
         return [f"{self.estimator} evaluated on {self.n_rows} rows", *self._verdicts()]
@@ -206,8 +220,8 @@ class CoverageReport(PlainData):
     def _score_lines(self) -> list[str]:
         """A line for each score, with its limit if it has one."""
         lines: list[str] = []
-        for (name, score), key in zip(self.named_scores(), self.scores, strict=True):
-            if key.endswith(_LIMIT_KEY):
+        for name, score in self.named_scores():
+            if name == _LIMIT:
                 lines[-1] += f" ({name}: {score})"
             else:
                 lines.append(f"{name} {score}")
@@ -215,8 +229,13 @@ class CoverageReport(PlainData):
         return lines + ([_LIMIT_NOTE] if limited else [])
 
     def named_scores(self) -> list[tuple[str, str]]:
-        """The scores with their printed names."""
-        return [(_NAMES[name], f"{score:.4g}") for name, score in self.scores.items()]
+        """The scores that are not among the figures of the performance, with their printed names."""
+        same = _FIGURES | (_FIGURES_OF_CLASSES if self.kind == "classes" else {})
+        return [
+            (_NAMES[name], f"{score:.4g}")
+            for name, score in self.scores.items()
+            if same.get(name) not in self.performance
+        ]
 
     def titles(self) -> tuple[str, ...]:
         """The titles of the tables."""

@@ -244,7 +244,7 @@ def quantile_calibration_curve(
         if (below > pit + ROUNDING).any():
             row = int(np.argmax(below - pit))
             raise ValueError(
-                f"below must not be more than pit, and is in row {row} (counting from 0)"
+                f"below must not be more than pit, and is in row {row + 1} (counting from 1)"
             )
         # A row whose interval has no width, but for rounding, is on one side or the other.
         width = np.maximum(pit - below, np.finfo(np.float64).tiny)
