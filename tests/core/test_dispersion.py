@@ -256,3 +256,11 @@ class TestPredictive:
         plain = PoissonLognormal(mean, variance, np.ones(3000))
         low, high = (plain.ppf(p) for p in (0.05, 0.95))
         assert np.mean((y >= low) & (y <= high)) < 0.7
+
+
+def test_means_beyond_all_counts_stay_finite():
+    log_mean = np.array([-1e5, -800.0, 800.0])
+    with np.errstate(all="raise", under="ignore"):
+        counts = PoissonLognormal.dispersed(log_mean, np.full(3, 2.0), np.ones(3), 1e9)
+        assert np.isfinite([counts.mean, counts.variance, counts.ppf(0.9)]).all()
+    assert counts.mean[0] == 0.0

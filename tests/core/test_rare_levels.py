@@ -88,6 +88,20 @@ def test_an_outlier_of_a_rare_category_is_not_explained_by_it():
     assert abs(effect[0]) < 5.0
 
 
+def test_rare_levels_beside_a_single_other_do_not_determine_their_variance():
+    """As a column that is missing but for a few rows: no contrast is left to tune its variance by."""
+    rng = np.random.default_rng(5)
+    pool = np.full(400, "none", dtype=object)
+    pool[:3] = "good", "fair", "poor"
+    x = rng.standard_normal(400)
+    y = x + 0.3 * rng.standard_normal(400)
+    y[0] += 20.0
+    X = pd.DataFrame({"x": x, "pool": pool})
+    model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+    effect = model.predict(X.iloc[[0]]) - model.predict(X.iloc[[0]].assign(pool="none"))
+    assert abs(effect[0]) < 1.0
+
+
 def test_many_rare_categories_are_learned_from():
     """Where most categories are rare, they determine their variance themselves."""
     rng = np.random.default_rng(4)

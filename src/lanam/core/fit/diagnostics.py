@@ -29,7 +29,20 @@ def diagnose(stage: Stage, rows: Rows, fit: Fit, gains: Sequence[float]) -> Diag
         influential=largest,
         separated=_separated(problem.likelihood, rows.y, problem.around(state).predict(rows)),
         close_calls=_close_calls(stage, gains),
+        pair_thresholds=_pair_thresholds(stage),
     )
+
+
+def _pair_thresholds(stage: Stage) -> tuple[float, ...]:
+    """The lowest and the highest log evidence gain that was asked of an interaction, if any was tried."""
+    kept = [
+        value
+        for term in stage.problem.terms
+        if term.joint and np.isfinite(value := stage.thresholds.get(key_of(term), -np.inf))
+    ]
+    gone = [d.threshold for d in stage.dropped if d.term.joint and d.threshold is not None]
+    found = [value for value in (*kept, *gone) if np.isfinite(value)]
+    return (min(found), max(found)) if found else ()
 
 
 def _close_calls(stage: Stage, gains: Sequence[float]) -> tuple[tuple[int, ...], ...]:

@@ -147,17 +147,17 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
         if not gone.term.joint
     ]
     model = assemble(prepared.units, stage.problem, stage.state, solution, dropped)
-    reason = stage.reason
+    reason, gross_errors = stage.reason, robust.found(stage, run)
     if _noise_is_learned(stage, options):
         try:
             # Leverages are those at the hyperparameters of the fit.
             given = solution.given or solution
             at_fit = assemble(prepared.units, stage.problem, stage.state, given, dropped)
-            learned = _learn_noise(at_fit, robust.regular_rows(stage, run), run, rng)
+            learned = _learn_noise(at_fit, robust.regular_rows(gross_errors, run), run, rng)
             model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:
             reason = "interrupted"
-    model = robust.with_gross_errors(model, stage, run)
+    model = robust.with_gross_errors(model, gross_errors, stage, run)
     history = run.end(model.log_evidence, float(np.sqrt(model.noise_variance)))
     model = replace(model, history=history, stop_reason=reason, pairs=scored)
     return replace(model, diagnostics=diagnostics)

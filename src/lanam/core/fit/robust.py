@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.fit.prepare import Run
@@ -61,13 +63,37 @@ class LeftOutErrors:
         return self.tails.reliability(self.residuals(rows))
 
 
+@dataclass(frozen=True)
+class Found:
+    """Gross errors, and the residuals of sampled rows that they were found by."""
+
+    errors: LeftOutErrors
+    residuals: Residuals
+
+    @cached_property
+    def gross(self) -> NDArray[np.bool_]:
+        """The sampled rows that are more likely gross errors than not."""
+        return np.asarray(self.errors.tails.responsibilities(self.residuals)[:, 0] < 0.5)
+
+    @property
+    def unlikely(self) -> bool:
+        """Whether these are no errors: too many, or too often on one side.
+
+        Then the noise differs from row to row, or is skewed, and its mean is asked for.
+        """
+        weight = self.residuals.weight[self.gross]
+        surplus = abs(float(weight @ np.sign(self.residuals.values[self.gross])))
+        one_sided = surplus > _MOST_SURPLUS * float(np.sqrt(weight.sum()))
+        return one_sided or self.errors.tails.too_many
+
+
 def _left_out(leave: Fit, rows: Rows) -> Residuals:
-    left, f = leave.without(rows), leave.around.predict(rows)
+    left = leave.without(rows)
     precision = np.ones(len(rows)) if rows.precision is None else rows.precision
     if rows.reliability is not None:
         precision = precision / rows.reliability
     values = rows.y - left.prediction
-    return Residuals(values, f, left.variance, 1.0 / precision, rows.weight)
+    return Residuals(values, left.fitted, left.variance, 1.0 / precision, rows.weight)
 
 
 def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage], run: Run) -> Stage:
@@ -77,17 +103,17 @@ def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage],
     differs from row to row, or a function that is not in the model yet, has evidence too.
     """
     try:
-        found = _gross_errors(stage, run)
-        if found is None:
+        suspected = _suspected(stage, run)
+        if suspected is None:
             return stage
-        again = fit(rows.with_noise(stage.problem.rows.missing_noise, found))
+        again = fit(rows.with_noise(stage.problem.rows.missing_noise, suspected.errors))
         if again.interrupted:
             return replace(stage, reason=again.reason)
         # Of a fit that errors have bent, residuals are large in many rows: what counts are those left.
         left = _found(again.problem, again.state, run)
-        few = not (left.tails.too_many or _one_sided(left, run.sample_in(again.problem)))
         rises = again.state.evidence > stage.state.evidence + _LEAST_GAIN
-        return again if few and rises and _predicts_better(again, stage, run) else stage
+        better = rises and not left.unlikely and _predicts_better(left, suspected, run)
+        return again if better else stage
     except KeyboardInterrupt:
         return replace(stage, reason="interrupted")
 
@@ -96,16 +122,26 @@ def reweighted(problem: Problem, state: State, run: Run) -> Problem | None:
     """The problem with gross errors as they are around a state; None if it has none."""
     if problem.rows.gross_errors is None:
         return None
-    return _with_errors(problem, _found(problem, state, run))
+    rows = problem.rows.with_noise(problem.rows.missing_noise, _found(problem, state, run).errors)
+    return problem.with_terms(problem.terms, rows)
 
 
-def with_gross_errors(model: FittedModel, stage: Stage, run: Run) -> FittedModel:
-    """The model of regular rows' noise, with gross errors as part of the noise of new observations."""
+def found(stage: Stage, run: Run) -> Found | None:
+    """The gross errors of a fitted stage; None if it has none."""
     if stage.problem.rows.gross_errors is None:
+        return None
+    return _found(stage.problem, stage.state, run)
+
+
+def with_gross_errors(
+    model: FittedModel, found: Found | None, stage: Stage, run: Run
+) -> FittedModel:
+    """The model of regular rows' noise, with gross errors as part of the noise of new observations."""
+    if found is None:
         return model
-    tails = _found(stage.problem, stage.state, run).tails
     shape = GAUSSIAN if model.shape is None else model.shape
-    factor, mixed = tails.shape(shape, stage.state.noise, run.prepared.summary.total_weight)
+    n_rows = run.prepared.summary.total_weight
+    factor, mixed = found.errors.tails.shape(shape, stage.state.noise, n_rows)
     missing = model.missing_variance
     return replace(
         model,
@@ -123,34 +159,17 @@ def may_have_gross_errors(model: FittedModel) -> bool:
     )
 
 
-def regular_rows(stage: Stage, run: Run) -> EncodedRows | None:
+def regular_rows(found: Found | None, run: Run) -> EncodedRows | None:
     """The sample without the rows that are more likely gross errors than not."""
     sample = run.prepared.summary.sample
-    if sample is None or stage.problem.rows.gross_errors is None:
+    if sample is None or found is None:
         return sample
-    found = _found(stage.problem, stage.state, run)
-    regular = (
-        found.tails.responsibilities(found.residuals(run.sample_in(stage.problem)))[:, 0] > 0.5
-    )
+    regular = ~found.gross
     columns = np.asfortranarray(sample.columns[regular])
     return EncodedRows(columns, sample.response[regular], sample.weight[regular])
 
 
-def _one_sided(found: LeftOutErrors, rows: Rows) -> bool:
-    """Whether gross errors are too often on one side: noise is skewed, and its mean is asked for."""
-    residuals = found.residuals(rows)
-    gross = found.tails.responsibilities(residuals)[:, 0] < 0.5
-    weight = residuals.weight[gross]
-    surplus = abs(float(weight @ np.sign(residuals.values[gross])))
-    return surplus > _MOST_SURPLUS * float(np.sqrt(weight.sum()))
-
-
-def _with_errors(problem: Problem, errors: GrossErrors) -> Problem:
-    rows = problem.rows.with_noise(problem.rows.missing_noise, errors)
-    return problem.with_terms(problem.terms, rows)
-
-
-def _gross_errors(stage: Stage, run: Run) -> LeftOutErrors | None:
+def _suspected(stage: Stage, run: Run) -> Found | None:
     """Gross errors around a stage, None where a Gaussian describes the residuals as well."""
     likelihood, sample = stage.problem.likelihood, run.prepared.summary.sample
     if not (run.options.noise and likelihood.quadratic and likelihood.heteroscedastic):
@@ -164,18 +183,19 @@ def _gross_errors(stage: Stage, run: Run) -> LeftOutErrors | None:
     residuals = _left_out(leave, run.sample_in(stage.problem))
     if np.abs(residuals.standard).max() < LEAST_WIDTH:
         return None
-    found = _errors(stage.problem, leave, residuals)
+    found = Found(_errors(stage.problem, leave, residuals), residuals)
     variance = stage.state.noise * residuals.relative + residuals.variance
     squares = np.square(residuals.values) / variance
     gaussian = -0.5 * float(residuals.weight @ (squares + np.log(2.0 * math.pi * variance)))
-    gain = found.tails.log_likelihood(residuals) - gaussian
+    gain = found.errors.tails.log_likelihood(residuals) - gaussian
     return found if gain > _LEAST_GAIN else None
 
 
-def _found(problem: Problem, state: State, run: Run) -> LeftOutErrors:
+def _found(problem: Problem, state: State, run: Run) -> Found:
     """Gross errors as the residuals around a state have them."""
     leave = Fit.at(problem, state)
-    return _errors(problem, leave, _left_out(leave, run.sample_in(problem)))
+    residuals = _left_out(leave, run.sample_in(problem))
+    return Found(_errors(problem, leave, residuals), residuals)
 
 
 def _errors(problem: Problem, leave: Fit, residuals: Residuals) -> LeftOutErrors:
@@ -184,15 +204,15 @@ def _errors(problem: Problem, leave: Fit, residuals: Residuals) -> LeftOutErrors
     return LeftOutErrors(leave, fit_tails(residuals), problem.terms, *noise)
 
 
-def _predicts_better(new: Stage, old: Stage, run: Run) -> bool:
+def _predicts_better(new: Found, old: Found, run: Run) -> bool:
     """Whether squared errors of left-out rows have fallen; gross ones do not count for more."""
-    rows = run.sample_in(old.problem)
-    most = _LARGEST_ERROR * float(np.median(np.abs(rows.y - np.median(rows.y)))) / _MEDIAN
+    sample = run.prepared.summary.sample
+    assert sample is not None
+    y = run.prepared.units.standard(sample.response)
+    most = _LARGEST_ERROR * float(np.median(np.abs(y - np.median(y)))) / _MEDIAN
 
-    def squares(stage: Stage) -> Array:
-        leave = Fit.at(stage.problem, stage.state)
-        errors = _left_out(leave, run.sample_in(stage.problem)).values
-        return np.minimum(np.square(errors), most**2)
+    def squares(found: Found) -> Array:
+        return np.minimum(np.square(found.residuals.values), most**2)
 
-    fall = rows.weight * (squares(old) - squares(new))
+    fall = sample.weight * (squares(old) - squares(new))
     return float(fall.sum()) > _LEAST_FALL * float(np.sqrt(np.square(fall).sum()))

@@ -44,12 +44,15 @@ class LeftOut:
         their mean variance (n,).
     score
         The log predictive density of one observation of the row (n,).
+    fitted
+        The prediction of the fit to all rows.
     """
 
     prediction: Array
     variance: Array
     influence: Array
     score: Array
+    fitted: Array
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise
         variance=without[:, 0, 0] if f.ndim == 1 else without,
         influence=(pull * (changes @ pull)).sum(axis=(1, 2)),
         score=score,
+        fitted=f,
     )
 
 

@@ -62,9 +62,12 @@ class RareLevels:
 
         Of their contrasts, with ``P = I - 11'/K``: what they have in common is confounded with the rare
         levels' mean. ``tr(P (I - S / rho))`` and ``m' P m / rho``, with the levels' posterior ``variance``
-        and the variance of the other levels' sum, ``common`` ``1' S 1``, for each output.
+        and the variance of the other levels' sum, ``common`` ``1' S 1``, for each output. A single other
+        level has no contrast: rare levels alone do not determine their variance, which falls to zero.
         """
         effects, size = mean[self.others], self.others.shape[1]
+        if size == 1:
+            return float(len(self.others)), 0.0
         energy = float(np.square(effects - effects.mean(axis=1, keepdims=True)).sum())
         spread = float(variance[self.others].sum() - common.sum() / size)
         return len(self.others) * (size - 1) - spread / rho, energy / rho

@@ -115,6 +115,8 @@ class Diagnostics:
         Whether a threshold of its score separates every class from the others.
     close_calls
         Columns of the terms whose log evidence gain is within one nat of their threshold.
+    pair_thresholds
+        The lowest and the highest log evidence gain that was asked of an interaction, if any was tried.
     """
 
     saturation: float
@@ -122,6 +124,7 @@ class Diagnostics:
     influential: int
     separated: bool
     close_calls: tuple[tuple[int, ...], ...] = ()
+    pair_thresholds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

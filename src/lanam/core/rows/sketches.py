@@ -222,6 +222,16 @@ def sign_levels(sums: Hashes) -> int:
     return int(_mix(sums[sums != 0]).sum())
 
 
+def sum_features(columns: Array) -> Hashes:
+    """The sum of the hashes of rows: additive over chunks, and the same in any order of the rows."""
+    return np.asarray(hash_rows(columns, np.zeros(len(columns)))[1].sum())
+
+
+def sum_rows(row_hash: Hashes, weight: Array) -> Hashes:
+    """The same of rows with weights, given their hashes."""
+    return np.asarray(_mix(row_hash ^ hash_values(weight)).sum())
+
+
 def _sorted_set(numbers: Array) -> Array:
     """Distinct numbers, ascending (``np.unique`` is much slower)."""
     ordered = np.sort(numbers)

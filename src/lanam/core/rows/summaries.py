@@ -44,7 +44,8 @@ class DataSummary:
     """All rows: their number, the response, the number of distinct rows, the columns.
 
     ``duplicates`` maps columns to an earlier one with the same values, or with the same categories by other
-    names; ``classes`` is the weight of every class.
+    names; ``classes`` is the weight of every class. ``fingerprint`` is that of the columns, then that of
+    the rows: the same in any order of the rows.
     """
 
     n_rows: int
@@ -54,6 +55,7 @@ class DataSummary:
     duplicates: dict[int, int]
     classes: Array
     sample: EncodedRows | None = None
+    fingerprint: str = ""
 
     @property
     def total_weight(self) -> float:
@@ -115,8 +117,8 @@ def _exact_columns(
         return tuple(pool.map(of_column, table.columns.T, levels, space))
 
 
-# Totals of a pass: [rows, response's spread], classes, distinct rows, a sample, then for each column the
-# arrays of a sketch and, if it has codes, every code's mass.
+# Totals of a pass: [rows, response's spread], classes, distinct rows, fingerprint, a sample, then for each
+# column the arrays of a sketch and, if it has codes, every code's mass.
 
 
 def _sketched(
@@ -138,6 +140,9 @@ def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     hashes = sketches.hash_rows(table.columns, table.response)
     classes = level_counts(table.response, table.weight, n_classes)
     counts = [np.array([len(table), *astuple(spread)]), classes, sketches.count_distinct(hashes[1])]
+    features = sketches.sum_features(table.columns)
+    sums = np.array([features, sketches.sum_rows(hashes[1], table.weight)])
+    counts.append(cast(Array, sums))
     # As floats, which have the same order.
     numbers = [(hash_ >> np.uint64(11)).astype(np.float64) for hash_ in hashes]
     return counts + _smallest([*numbers, table.columns, table.response, table.weight], n_sample)
@@ -171,6 +176,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     total = Spread(*spread).merged(Spread(*other))
     merged = [np.array([n_rows + n_more, *astuple(total)]), next(one) + next(two)]
     merged.append(sketches.merge_counts(next(one), next(two)))
+    merged.append(next(one) + next(two))  # of unsigned integers, modulo 2^64
     samples = [np.concatenate(pair) for pair in zip(islice(one, 5), islice(two, 5), strict=True)]
     merged += _smallest(samples, n_sample)
     for n_levels in levels:
@@ -184,7 +190,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
 def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
-    classes, smallest, _, _, sampled, response, weight = islice(parts, 7)
+    classes, smallest, sums, _, _, sampled, response, weight = islice(parts, 8)
     sample = EncodedRows(np.asfortranarray(sampled), response, weight) if len(response) else None
     columns = []
     for n_levels in levels:
@@ -193,7 +199,10 @@ def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass))
     moments, n_distinct = Spread(*spread), sketches.estimate_distinct(smallest)
-    return DataSummary(int(n_rows), moments, n_distinct, tuple(columns), {}, classes, sample)
+    fingerprint = "".join(f"{int(part):016x}" for part in sums)
+    return DataSummary(
+        int(n_rows), moments, n_distinct, tuple(columns), {}, classes, sample, fingerprint
+    )
 
 
 def _duplicates(

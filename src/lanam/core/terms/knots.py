@@ -399,10 +399,12 @@ def place_knots(
     points[0], points[-1] = unique[0], unique[-1]
     margin = margins * ((points[-1] - points[0]) or 1.0)
     below, above = points[0] - margin[::-1], points[-1] + margin
+    # A margin lost to rounding is none, and the data's ends stay inside.
+    below, above = below[below < points[0]], above[above > points[-1]]
+    first, last = len(below), len(below) + len(points)
     points = np.concatenate([below, points, above])
     outside = [_compress_tails((part - centre) / spread) for part in (below, above)]
     inputs = np.concatenate([outside[0], inputs, outside[1]])
-    first, last = len(margins), len(points) - len(margins)
     distinct = np.r_[True, np.diff(points) > 0.0]
     inside = slice(int(distinct[:first].sum()), int(distinct[:last].sum()))
     missing = distribution.missing > 0.0
