@@ -87,6 +87,7 @@ def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
         model.classes_ = saved.classes
     model._set_fitted(saved.model, saved.schema, saved.n_rows, saved.interaction_score)
     model.edits_ = saved.edits
+    model.provenance_ = saved.provenance
     if saved.metadata is not None:
         model.metadata_ = saved.metadata
     if saved.dialect is not None:

@@ -5,6 +5,7 @@ import json
 import struct
 import tracemalloc
 import zlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_the_same_is_written_to_the_same_bytes():
 
 
 def test_very_many_zeros_are_no_attack(monkeypatch):
-    monkeypatch.setattr(container, "_FREE_BYTES", 1000)
+    monkeypatch.setattr(container, "LEAST_ROOM", 1000)
     data = pack(Contents(None, {"zeros": np.zeros(10_000)}))
     np.testing.assert_array_equal(unpack(data).arrays["zeros"], np.zeros(10_000))
 
@@ -286,6 +287,22 @@ class TestMemory:
             for k in range(100)
         ]
         assert self.peak(put_together({"content": 1, "arrays": entries}, stored * 100)) < 1e6
+
+    @pytest.mark.parametrize(
+        "values", [b"[]", b"[[[[[[[[[[[[]]]]]]]]]]]]", b'{"":0}', b"0.5", b'"ab"']
+    )
+    def test_fifty_times_the_file_at_most(self, monkeypatch, values):
+        monkeypatch.setattr(container, "LEAST_ROOM", 0)  # as for a large file
+        header = b'{"content":[' + (values + b",") * (300_000 // len(values)) + b'1],"arrays":[]}'
+        data = put_together(header)
+        tracemalloc.start()
+        try:
+            with suppress(DamageError):
+                unpack(data)
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < container.MOST_GROWTH * len(data)
 
     def test_a_header_of_very_many_values(self):
         header = b'{"content":[' + b"[]," * 2_000_000 + b'1],"arrays":[]}'

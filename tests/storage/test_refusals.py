@@ -1,6 +1,7 @@
 """Inconsistent files are rejected in one line, with the file and the remedy."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import lanam
 from lanam import LANAMRegressor
 from lanam.persistence import ModelFileError
-from lanam.storage import from_bytes, of_estimator, to_bytes
+from lanam.storage import container, from_bytes, of_estimator, to_bytes
 from lanam.storage.container import VERSION, Contents, pack, unpack
 from tests.storage.cases import case
 from tests.storage.hostile import put_together, taken_apart
@@ -73,9 +74,11 @@ class TestFiles:
         words = self.load(tmp_path, put_together(header, arrays, version=2))
         assert words.startswith("is damaged (the model)")
 
-    @pytest.mark.parametrize("content", [None, 1, "model", [], ["model"]])
-    def test_content_without_names(self, tmp_path, content):
-        words = self.load(tmp_path, put_together({"content": content, "arrays": []}))
+    @pytest.mark.parametrize("version", range(1, VERSION + 1))
+    @pytest.mark.parametrize("content", [None, 1, "model", [], ["model"], {"model": ["noise"]}])
+    def test_content_without_names(self, tmp_path, content, version):
+        data = put_together({"content": content, "arrays": []}, version=version)
+        words = self.load(tmp_path, data)
         assert words.startswith("is damaged (the model)")
 
     def test_an_unknown_argument(self, tmp_path):
@@ -399,3 +402,115 @@ def test_rejected(name):
 @pytest.mark.parametrize("kind", ["block", "wide", "many"])
 def test_unchanged_files_load(kind):
     from_bytes(changed(kind, lambda content, arrays: None))
+
+
+class TestMemory:
+    """A file that is small because its arrays are zeros makes no more of itself than it may."""
+
+    def peak(self, data):
+        tracemalloc.start()
+        try:
+            from_bytes(data)
+            outcome = "loads"
+        except ModelFileError as error:
+            outcome = str(error)
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        return outcome, peak
+
+    def zeros(self, width):
+        """A model of which one term has this many coordinates, all without an effect."""
+        contents = unpack((GOLDEN / f"regressor-{VERSION}.lanam").read_bytes())
+        content, arrays = contents.content, dict(contents.arrays)
+        for name in [name for name in arrays if name.startswith("term 0 table")]:
+            del arrays[name]
+        n_entries = len(arrays["term 0 share"])
+        terms = content["model"]["terms"]
+        tables = [arrays.get(f"term {k} table digits") for k in range(1, len(terms))]
+        size = 1 + width + sum(0 if table is None else len(table) for table in tables)
+        triangle = size * (size + 1) // 2
+        matrices = {
+            "term 0 table": (n_entries, width, (width, n_entries)),
+            "root": (size, size, triangle),
+        }
+        for name, (n_rows, n_columns, shape) in matrices.items():
+            arrays[f"{name} digits"] = np.zeros(shape, np.int32)
+            arrays[f"{name} rows"] = np.zeros(n_rows, np.int16)
+            arrays[f"{name} columns"] = np.zeros(n_columns, np.int16)
+        entries, stored = zip(*(container._store(*item) for item in arrays.items()), strict=True)
+        return put_together({"content": content, "arrays": list(entries)}, b"".join(stored))
+
+    def test_a_matrix_of_zeros(self, monkeypatch):
+        monkeypatch.setattr(container, "LEAST_ROOM", 1 << 23)
+        accepted, refused = self.zeros(400), self.zeros(1500)
+        assert max(len(accepted), len(refused)) < 200_000
+        outcome, peak = self.peak(accepted)
+        assert outcome == "loads"
+        assert peak < 1 << 23
+        outcome, peak = self.peak(refused)
+        assert "its arrays are too large" in outcome
+        assert peak < 1e6
+
+    def test_more_pairs_than_columns_have(self):
+        def more(content, arrays):
+            for name in ("features", "score", "status"):
+                arrays[f"pair {name}"] = np.repeat(arrays[f"pair {name}"], 2, axis=0)
+
+        with pytest.raises(ModelFileError, match="how many pairs there are"):
+            from_bytes(changed("gaussian", more))
+
+
+def scaled(name, factor):
+    return array(name, lambda old: old * factor)
+
+
+def every(*changes):
+    return lambda content, arrays: [change(content, arrays) for change in changes]
+
+
+UNSOUND = {
+    "means that sum to infinity": (
+        "levels",
+        every(
+            array("term 0 mean", lambda old: np.zeros_like(old)),
+            array("term 1 mean", lambda old: np.full_like(old, 9e149)),
+            setting("model", "intercept", to=[9e149]),
+        ),
+        "the sum of its terms"),
+    "an infinite variance": (
+        "two",
+        every(
+            array("root rows", lambda old: old + np.int16(300)),
+            array("term 0 table rows", lambda old: old + np.int16(300)),
+        ),
+        "the posterior covariance"),
+    "shares above one": ("levels", scaled("term 0 share", 3.0), "the shares of term"),
+    "contrasts that are none": ("calibrated_classes", scaled("contrasts", 2.0), "the contrasts"),
+    "a dispersion beyond all counts": ("counts", setting("model", "noise_variance", to=1e200), "the noise"),
+    "noise beyond all numbers": (
+        "noisy", setting("model", "noise", "intercept", to=[1e4]), "the noise"),
+    "no rows": ("levels", setting("n_rows", to=0), "'n_rows'"),
+    "an importance that is no number": (
+        "levels", setting("model", "terms", 0, "importance", to={"float": "nan"}), "'importance'"),
+    "an infinite range": (
+        "levels", setting("schema", "columns", 0, "highest", to={"float": "inf"}), "'lowest'"),
+    "a range without its values": (
+        "levels",
+        every(
+            setting("schema", "columns", 0, "highest", to=1e9),
+            setting("schema", "columns", 0, "lowest", to=1e8),
+        ),
+        "the range of column"),
+    "a history without evidence": ("levels", setting("model", "history", 0, to={}), "the history"),
+    "a category of no entry": (
+        "truth", array("term 1 entry_of", lambda old: np.zeros_like(old)), "the entries of term 1"),
+    "scores beyond the noise": ("calibrated", scaled("calibration scores", 1e300), "calibration's scores"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_what_use_relies_on(name):
+    source, change, words = UNSOUND[name]
+    with pytest.raises(ModelFileError, match=words):
+        from_bytes(changed(source, change))

@@ -9,8 +9,8 @@ A file is::
     arrays     their bytes, one after the other in the header's order
     32 bytes   SHA-256 of everything before
 
-The reader trusts nothing: lengths are compared with the file's before anything is allocated, and the
-claimed size of a decompressed array is limited by the file's size. See docs/file-format.md.
+The reader trusts nothing: lengths are compared with the file's before anything is allocated, and the memory
+that its values and arrays will need is limited by the file's size. See docs/file-format.md.
 """
 
 from __future__ import annotations
@@ -45,9 +45,14 @@ _LONGEST_HEADER = 1 << 26
 _MOST_VALUES = 1 << 21
 _MOST_ARRAYS = 1 << 17
 
-#: Limit of all arrays in bytes: a constant, plus this many bytes for each byte of the file.
-_FREE_BYTES = 1 << 25
-_MOST_GROWTH = 32
+#: The memory that a file may need: this many bytes for each of its own, and for a small one a constant.
+MOST_GROWTH = 50
+LEAST_ROOM = 1 << 27
+#: Bytes of memory needed per byte of the header, per value in it, and per byte of an array, when it is read
+#: and used: i4 has the digits of matrices (a triangle becomes a square of doubles), i2 the statuses of
+#: pairs, each of which becomes an object.
+_PER_BYTE, _PER_VALUE = 6, 200
+_PER_ARRAY_BYTE = {"f8": 4, "i4": 6, "i2": 150, "u1": 4}
 
 _RAW, _PACKED = "raw", "shuffled-zlib"
 
@@ -72,28 +77,37 @@ class Contents:
 
 def pack(contents: Contents) -> bytes:
     """The bytes of a file."""
-    stored = {name: _store(name, array) for name, array in contents.arrays.items()}
-    if not _plausible(
-        sum(array.nbytes for array in contents.arrays.values()),
-        sum(len(data) for _, data in stored.values()),
-    ):  # arrays of zeros that compress too well: stored raw, they pass the reader's limit
-        stored = {name: _store(name, array, raw=True) for name, array in contents.arrays.items()}
-    table = [entry for entry, _ in stored.values()]
-    header = json.dumps(
-        {"content": contents.content, "arrays": table},
-        allow_nan=False,
-        separators=(",", ":"),
-    ).encode("ascii")
-    if len(header) > _LONGEST_HEADER or _count(header) > _MOST_VALUES or len(table) > _MOST_ARRAYS:
+    header, stored = _parts(contents)
+    if not _plausible(header, [entry for entry, _ in stored], _length(header, stored)):
+        # Arrays of zeros that compress too well: stored raw, they pass the reader's limit.
+        header, stored = _parts(contents, raw=True)
+    entries = [entry for entry, _ in stored]
+    if (
+        len(header) > _LONGEST_HEADER
+        or _count(header) > _MOST_VALUES
+        or len(entries) > _MOST_ARRAYS
+        or not _plausible(header, entries, _length(header, stored))
+    ):
         raise ValueError(
             "the model has too many categories to be saved: combine categories, or leave out columns "
             "that only number the rows"
         )
-    parts = [_START.pack(MAGIC, VERSION, len(header)), header]
-    whole = b"".join([*parts, *(data for _, data in stored.values())])
+    start = _START.pack(MAGIC, VERSION, len(header))
+    whole = b"".join([start, header, *(data for _, data in stored)])
     if len(whole) + _N_CHECK > LARGEST:
         raise ValueError(f"the model has {len(whole):,} bytes, and a file {LARGEST:,} at most")
     return whole + hashlib.sha256(whole).digest()
+
+
+def _parts(contents: Contents, *, raw: bool = False) -> tuple[bytes, list[tuple[Entry, bytes]]]:
+    """The header, and every array's entry in it and bytes."""
+    stored = [_store(name, array, raw=raw) for name, array in contents.arrays.items()]
+    values = {"content": contents.content, "arrays": [entry for entry, _ in stored]}
+    return json.dumps(values, allow_nan=False, separators=(",", ":")).encode("ascii"), stored
+
+
+def _length(header: bytes, stored: list[tuple[Entry, bytes]]) -> int:
+    return SMALLEST + len(header) + sum(len(data) for _, data in stored)
 
 
 def _store(name: str, array: np.ndarray, *, raw: bool = False) -> tuple[Entry, bytes]:
@@ -157,7 +171,9 @@ def unpack(data: bytes) -> Contents:
     require(ends + _N_CHECK <= len(data), "it ends too early")
     checksum = hashlib.sha256(memoryview(data)[:-_N_CHECK]).digest()
     require(checksum == data[-_N_CHECK:], "its checksum does not match")
-    header = _parse(data[_START.size : ends])
+    text = data[_START.size : ends]
+    require(_plausible(text, [], len(data)), "its header is too large")
+    header = _parse(text)
     require(isinstance(header, dict) and set(header) == {"content", "arrays"}, "its header")
     entries = header["arrays"]
     require(isinstance(entries, list) and len(entries) <= _MOST_ARRAYS, "its list of arrays")
@@ -167,7 +183,7 @@ def unpack(data: bytes) -> Contents:
     require(len(set(names)) == len(names), "two of its arrays have the same name")
     n_stored = sum(entry["length"] for entry in entries)
     require(ends + n_stored + _N_CHECK == len(data), "its arrays have not the file's length")
-    require(_plausible(sum(map(_size_of, entries)), len(data)), "its arrays are too large")
+    require(_plausible(text, entries, len(data)), "its arrays are too large")
     arrays, start, view = {}, ends, memoryview(data)
     for entry in entries:
         stop = start + entry["length"]
@@ -229,9 +245,11 @@ def _size_of(entry: Entry) -> int:
     return int(math.prod(entry["shape"]) * np.dtype(_DTYPES[entry["dtype"]]).itemsize)
 
 
-def _plausible(size: int, stored: int) -> bool:
-    """Whether decompression stays within limits, so that no small file fills the memory."""
-    return size <= _FREE_BYTES + _MOST_GROWTH * stored
+def _plausible(header: bytes, entries: list[Entry], size: int) -> bool:
+    """Whether a file of this size may need the memory that it does, so that no small file fills it."""
+    needed = _PER_BYTE * len(header) + _PER_VALUE * _count(header)
+    needed += sum(_PER_ARRAY_BYTE[entry["dtype"]] * _size_of(entry) for entry in entries)
+    return needed <= max(LEAST_ROOM, MOST_GROWTH * size)
 
 
 def _array(entry: Entry, data: memoryview) -> np.ndarray:

@@ -15,6 +15,8 @@ from lanam.storage.errors import DamageError, require
 LARGEST = 1e150
 #: The same for all other numbers: differences stay finite. Knots far beyond the data come close.
 _LARGEST_OF_ALL = 8e307
+#: Rows of a matrix that are computed at a time.
+_BLOCK = 256
 
 
 class Fields:
@@ -101,7 +103,7 @@ class Arrays:
         same = all(n is None or n == m for n, m in zip(shape, array.shape, strict=True))
         require(same, f"the shape of {name!r}")
         if array.dtype.kind == "f":
-            require(bool((np.abs(array) <= largest).all()), f"a number in {name!r}")
+            _require_magnitude(array, largest, name)
         return array
 
     def shape_of(self, name: str) -> tuple[int, ...]:
@@ -116,14 +118,16 @@ class Arrays:
         if name in self:
             numbers = self.take(name, "f8", stored, LARGEST)
             return _spread(numbers, shape[0]) if triangle else np.ascontiguousarray(numbers.T)
-        digits = self.take(f"{name} digits", "i4", stored).astype(np.float64)
+        digits = self.take(f"{name} digits", "i4", stored)
         rows = self.take(f"{name} rows", "i2", shape[:1]).astype(np.int32)
         columns = self.take(f"{name} columns", "i2", shape[1:]).astype(np.int32)
-        digits = _spread(digits, shape[0]) if triangle else np.ascontiguousarray(digits.T)
-        with np.errstate(over="ignore"):
-            matrix = np.ldexp(digits, rows[:, None] + columns)
-        require(bool((np.abs(matrix) <= LARGEST).all()), f"a number in {name!r}")
-        return np.asarray(matrix)
+        matrix = _spread(digits, shape[0]) if triangle else digits.T.astype(np.float64, order="C")
+        for start in range(0, len(matrix), _BLOCK):  # no second matrix of that size
+            block = slice(start, start + _BLOCK)
+            with np.errstate(over="ignore"):
+                np.ldexp(matrix[block], rows[block, None] + columns, out=matrix[block])
+        _require_magnitude(matrix, LARGEST, name)
+        return matrix
 
     def within(self, prefix: str) -> Arrays:
         """Take the arrays whose names have a prefix; the prefix is removed."""
@@ -158,11 +162,19 @@ def put_matrix(
     arrays[f"{name} columns"] = columns.astype(np.int16)
 
 
-def _spread(numbers: Array, size: int) -> Array:
+def _spread(numbers: np.ndarray, size: int) -> Array:
     """A lower triangular matrix from the rows of its triangle."""
-    matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = numbers
+    matrix, start = np.zeros((size, size)), 0
+    for k in range(size):  # indices of all elements would take more memory than the matrix
+        matrix[k, : k + 1] = numbers[start : start + k + 1]
+        start += k + 1
     return matrix
+
+
+def _require_magnitude(array: np.ndarray, largest: float, name: str) -> None:
+    """Reject NaN and numbers beyond a magnitude."""
+    ends = array.min(initial=0.0), array.max(initial=0.0)
+    require(all(abs(end) <= largest for end in ends), f"a number in {name!r}")
 
 
 def each(values: object, what: str) -> Iterator[tuple[int, Any]]:

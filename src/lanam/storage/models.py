@@ -61,6 +61,15 @@ _MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "
 #: Keys that files may lack: of models whose noise counts as known, and of older versions.
 _OPTIONAL = ("noise_df",)
 _FIGURES = ("importance", "effective_parameters", "evidence")
+#: Types of the figures in the history that are read again, and those that must be finite.
+_FINITE = ("parameters_per_row", "cooks_distance", "deviance_explained")
+_RECORD = {
+    "log_evidence": (int, float),
+    **dict.fromkeys(_FINITE, (int, float)),
+    "influential_row": (int, type(None)),
+    "separated": (bool,),
+    "close_calls": (list,),
+}
 _TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
 
 
@@ -214,12 +223,26 @@ def _read_sum(
         cov_cholesky=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
         noise_variance=fields.number("noise_variance", family.least_noise),
         log_evidence=fields.number("log_evidence"),
-        history=tuple(decode_all(record, "the history") for record in fields.items("history")),
+        history=tuple(map(_read_record, fields.items("history"))),
         stop_reason=fields.text("stop_reason"),
         pairs=_read_pairs(fields, arrays, len(n_levels)),
         contrasts=contrasts,
         missing_variance=missing_variance,
     )
+
+
+def _read_record(value: object) -> dict[str, Any]:
+    """A record of the history, of which the report and the summary read some figures."""
+    record = decode_all(value, "the history")
+    require("log_evidence" in record, "the history")
+    for key, kinds in _RECORD.items():
+        if key in record:
+            require(type(record[key]) in kinds, f"{key!r} of the history")
+    calls = record.get("close_calls", [])
+    require(all(isinstance(name, str) for name in calls), "'close_calls' of the history")
+    finite = (record.get(key, 0.0) for key in _FINITE)
+    require(all(map(math.isfinite, finite)), "the history")
+    return record
 
 
 def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredPair, ...]:
@@ -230,12 +253,12 @@ def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredP
     scores = arrays.take("pair score", "f8", (len(features),))
     places = arrays.take("pair status", "i2", (len(features),))
     require(_within(features, 0, n_columns - 1), "columns of pairs")
+    require(len(features) <= n_columns * (n_columns - 1) // 2, "how many pairs there are")
+    require(bool((features[:, 0] != features[:, 1]).all()), "columns of pairs")
     require(_within(places, 0, len(statuses) - 1), "what became of pairs")
     return tuple(
-        ScoredPair((first, second), score, statuses[place])
-        for (first, second), score, place in zip(
-            features.tolist(), scores.tolist(), places.tolist(), strict=True
-        )
+        ScoredPair((int(first), int(second)), float(score), statuses[place])
+        for (first, second), score, place in zip(features, scores, places, strict=True)
     )
 
 
@@ -290,9 +313,9 @@ def _read_term(
         mean=arrays.take(f"{name} mean", "f8", shape, LARGEST),
         table=arrays.take_matrix(table, (n_entries, width[0])),
         status=status,
-        importance=_any_number(fields, "importance"),
-        effective_parameters=_any_number(fields, "effective_parameters"),
-        evidence=_any_number(fields, "evidence"),
+        importance=_figure(fields, "importance"),
+        effective_parameters=_figure(fields, "effective_parameters"),
+        evidence=_figure(fields, "evidence"),
         precision=precision,
         expansion=arrays.take(f"{name} expansion", "f8", (None,)),
         architecture=_read_architecture(fields.values["architecture"], len(features), name),
@@ -301,10 +324,10 @@ def _read_term(
     )
 
 
-def _any_number(fields: Fields, key: str) -> float:
-    """A number that nothing depends on, finite or not."""
+def _figure(fields: Fields, key: str) -> float:
+    """A number that predictions do not depend on."""
     value = decode(fields.values[key])
-    fields.require(type(value) is float, key)
+    fields.require(type(value) is float and math.isfinite(value), key)
     return float(value)
 
 

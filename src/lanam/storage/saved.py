@@ -15,11 +15,13 @@ from lanam.data import Schema
 from lanam.editing import Edit
 from lanam.engines.dialects import Dialect
 from lanam.families import find_family
+from lanam.provenance import Provenance
 from lanam.storage import container
 from lanam.storage.container import Contents
 from lanam.storage.errors import DamageError, ModelFileError, require
 from lanam.storage.fields import Arrays, Fields
 from lanam.storage.models import read_model, write_model
+from lanam.storage.origins import read_provenance, write_provenance
 from lanam.storage.schemas import (
     read_classes,
     read_edits,
@@ -27,6 +29,7 @@ from lanam.storage.schemas import (
     write_classes,
     write_schema,
 )
+from lanam.storage.soundness import require_sound
 from lanam.storage.values import decode_all, encode
 from lanam.version import __version__
 
@@ -52,7 +55,8 @@ class SavedModel:
 
     ``estimator`` is the name of its class, ``output`` the container of ``set_output``, ``notes`` are for
     readers of the file, ``metadata`` is the user's: names with strings, numbers, booleans or None.
-    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files.
+    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files,
+    ``provenance`` the fit's data and date, which older files lack.
     """
 
     estimator: str
@@ -70,10 +74,12 @@ class SavedModel:
     metadata: dict[str, object] | None = None
     exposed: bool = False
     dialect: Dialect | None = None
+    provenance: Provenance | None = None
 
 
-#: Keys of a file's content; the calibration is in arrays, and the dialect is optional.
-_KEYS = {field.name for field in fields(SavedModel)} - {"calibration", "dialect"} | {"lanam"}
+#: Keys that not every file has, and those that every file has; the calibration is in arrays.
+_OPTIONAL = ("dialect", "provenance")
+_KEYS = {field.name for field in fields(SavedModel)} - {"calibration", *_OPTIONAL} | {"lanam"}
 
 
 def of_estimator(estimator: Any) -> SavedModel:
@@ -102,6 +108,7 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "metadata_", None),
         getattr(estimator, "_exposed", False),
         getattr(estimator, "dialect_", None),
+        estimator.provenance_,
     )
 
 
@@ -140,6 +147,8 @@ def to_bytes(saved: SavedModel) -> bytes:
     }
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
+    if saved.provenance is not None:
+        content["provenance"] = write_provenance(saved.provenance, arrays)
     data = container.pack(Contents(content, arrays))
     try:
         from_bytes(data)
@@ -208,9 +217,8 @@ def _with_none(model: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _read(contents: Contents) -> SavedModel:
-    # Only models of unusual CSV files have a dialect, and older files never do.
-    values, arrays = {"dialect": None, **contents.content}, Arrays(contents.arrays)
-    fields = Fields(values, "the content", (*_KEYS, "dialect"))
+    values, arrays = contents.content, Arrays(contents.arrays)
+    fields = Fields(values, "the content", _KEYS, _OPTIONAL)
     schema = read_schema(values["schema"])
     model = read_model(values["model"], arrays, schema.n_levels)
     classes = read_classes(values["classes"])
@@ -222,7 +230,7 @@ def _read(contents: Contents) -> SavedModel:
         parameters=decode_all(values["parameters"], "the parameters"),
         model=model,
         schema=schema,
-        n_rows=fields.whole("n_rows"),
+        n_rows=fields.whole("n_rows", 1),
         interaction_score=fields.text("interaction_score"),
         feature_names=_read_names(fields, schema),
         classes=classes,
@@ -232,11 +240,13 @@ def _read(contents: Contents) -> SavedModel:
         notes=tuple(map(str, fields.items("notes"))),
         metadata=values["metadata"],
         exposed=fields.flag("exposed"),
-        dialect=_read_dialect(values["dialect"], values["metadata"]),
+        dialect=_read_dialect(values.get("dialect"), values["metadata"]),
+        provenance=read_provenance(values.get("provenance"), arrays),
     )
     require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
+    require_sound(model, schema, saved.calibration)
     return saved
 
 
@@ -265,6 +275,7 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
         return None
     scores = arrays.take("calibration scores", "f8", (None,))
     weight = arrays.take("calibration weight", "f8", (len(scores),))
+    require(len(scores) > 0, "the calibration's scores")
     require(bool((np.diff(scores) >= 0.0).all()), "the order of the calibration's scores")
     require(bool((weight >= 0.0).all() and weight.any()), "the calibration's weights")
     return Calibration(scores, weight)

@@ -21,7 +21,7 @@ _LABELS = frozenset(
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 _PLAIN = (str, bool, int, float)
-_MOST_CHARACTERS = 1 << 24
+_MOST_CHARACTERS = 1 << 22
 
 
 def write_schema(schema: Schema) -> dict[str, Any]:
@@ -60,7 +60,8 @@ def _read_column(value: object, k: int) -> Column:
     ends = [decode(fields.values[key]) for key in ("lowest", "highest")]
     fields.require(all(type(end) is float for end in ends), "lowest")
     lowest, highest = ends
-    fields.require(lowest <= highest or (math.isnan(lowest) and math.isnan(highest)), "lowest")
+    known = lowest <= highest and math.isfinite(lowest) and math.isfinite(highest)
+    fields.require(known or (math.isnan(lowest) and math.isnan(highest)), "lowest")
     return Column(fields.text("name"), kind, lowest, highest, levels, fields.flag("missing"))
 
 

@@ -1,0 +1,53 @@
+"""The provenance of a model as plain values, checked when it is read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from lanam.provenance import N_DIGITS, HeldOut, Provenance
+from lanam.storage.fields import Arrays, Fields
+
+_DATE = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"
+_HELD_OUT = "held out"
+
+
+def write_provenance(provenance: Provenance, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A provenance as plain values; held-out rows are one bit for each row of their table."""
+    content: dict[str, Any] = {
+        "fingerprint": provenance.fingerprint,
+        "date": provenance.date,
+        "version": provenance.version,
+    }
+    held = provenance.held_out
+    if held is not None:
+        arrays[_HELD_OUT] = np.packbits(held.rows)
+        content["held_out"] = {"n_rows": len(held.rows), "fingerprint": held.fingerprint}
+    return content
+
+
+def read_provenance(values: object, arrays: Arrays) -> Provenance | None:
+    """The inverse of :func:`write_provenance`; None in older files."""
+    if values is None:
+        return None
+    what = "the provenance"
+    fields = Fields(values, what, ("fingerprint", "date", "version"), ("held_out",))
+    date, version = fields.text("date"), fields.text("version")
+    fields.require(re.fullmatch(_DATE, date, re.ASCII) is not None, "date")
+    fields.require(re.fullmatch(r"[\w.+!-]{1,64}", version, re.ASCII) is not None, "version")
+    held_out = None
+    if "held_out" in fields.values:
+        inner = Fields(fields.values["held_out"], what, ("n_rows", "fingerprint"))
+        n_rows = inner.whole("n_rows", least=1, most=1 << 31)
+        bits = arrays.take(_HELD_OUT, "u1", ((n_rows + 7) // 8,))
+        rows = np.unpackbits(bits, count=n_rows).astype(bool)
+        held_out = HeldOut(rows, _fingerprint(inner, N_DIGITS))
+    return Provenance(_fingerprint(fields, 2 * N_DIGITS), date, version, held_out)
+
+
+def _fingerprint(fields: Fields, n_digits: int) -> str:
+    text = fields.text("fingerprint")
+    fields.require(re.fullmatch(f"[0-9a-f]{{{n_digits}}}", text) is not None, "fingerprint")
+    return text
