@@ -30,7 +30,7 @@ class TestInfluence:
         X, y = line_with_an_outlier()
         model = LANAMRegressor()
         (message,) = cautions_of(model, X, y)
-        assert "without row 60 (counting from 0)" in message
+        assert "without row 61 (counting from 1)" in message
         assert "Cook's distance" in message
         assert "Verify that row" in message
         last = model.history_[-1]
@@ -115,3 +115,46 @@ def test_close_calls():
     assert any(named for _, named in calls)
     assert all(named is False for gain, named in calls if gain > 5.0)
     assert calls[0] == (pytest.approx(calls[0][0]), False)
+
+
+def missing_table(n=300, cause=1.0, seed=0):
+    """A column that is missing where the target is large, as far as ``cause`` says."""
+    rng = np.random.default_rng(seed)
+    y = rng.standard_normal(n)
+    x = np.where(cause * y + 0.5 * rng.standard_normal(n) > 0.4, np.nan, rng.standard_normal(n))
+    return pd.DataFrame({"asked later": x, "other": y + rng.standard_normal(n)}), y
+
+
+class TestMissingAlone:
+    def check(self, message, model, X, y):
+        r = abs(np.corrcoef(X["asked later"].isna(), y)[0, 1])
+        assert f"'asked later' ({r:.2f})" in message
+        assert "leakage: leave the column out" in message
+        assert "being missing alone predicts the target" in " ".join(str(model.summary()).split())
+
+    def test_numbers(self):
+        X, y = missing_table()
+        model = LANAMRegressor(interactions=0, noise="constant")
+        (message,) = cautions_of(model, X, y)
+        self.check(message, model, X, y)
+
+    def test_classes_and_a_file(self, tmp_path):
+        X, y = missing_table()
+        model = LANAMClassifier(interactions=0)
+        (message,) = cautions_of(model, X, y > 0)
+        self.check(message, model, X, y > 0)
+        model.save(tmp_path / "model.lanam")
+        assert str(load(tmp_path / "model.lanam").summary()) == str(model.summary())
+
+    def test_several_classes(self):
+        """In whichever order: the middle one is missing, so that no correlation shows it."""
+        X, y = missing_table()
+        labels = np.digitize(y, [-0.6, 0.6])
+        X["asked later"] = X["asked later"].fillna(0.0).mask(labels == 1)
+        assert abs(np.corrcoef(X["asked later"].isna(), labels)[0, 1]) < 0.3
+        messages = cautions_of(LANAMClassifier(interactions=0), X, labels)
+        assert any("'asked later' (1.00)" in message for message in messages)
+
+    def test_missing_at_random_is_none(self):
+        X, y = missing_table(cause=0.0)
+        assert not cautions_of(LANAMRegressor(interactions=0, noise="constant"), X, y)

@@ -9,13 +9,13 @@ from typing import Any, TypedDict
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.model.fitted import ACTIVE, FittedModel
+from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel
 from lanam.data import Schema, make_frame
-from lanam.text import shorten
+from lanam.text import WIDTH, cut, printable, term_name
 
-#: Limits of the printed table: rows, and characters of a column's name.
+#: Limits of the printed table: rows, and the least number of characters that a column's name is cut to.
 _MAX_PRINTED = 20
-_MAX_NAME = 30
+_LEAST_NAME = 14
 
 
 class PairRow(TypedDict):
@@ -109,28 +109,44 @@ class InteractionScores:
         if not self.rows:
             return "no interactions were scored"
         lines = self.lines(_MAX_PRINTED)
-        return "\n".join(
-            [f"{len(self)} interactions by {self.score}, {len(self.active)} active", *lines]
-        )
+        head = f"{len(self)} interactions by {self.score}, {len(self.active)} active"
+        return printable("\n".join([head, *lines]))
 
     __repr__ = __str__
 
     def lines(self, most: int) -> list[str]:
         """The table's first lines, and how many more there are."""
         shown = self.rows[:most]
+        statuses = [_brief_status(row["status"]) for row in shown]
+        room = WIDTH - 22 - max(map(len, statuses), default=0)  # for two names
+        names = [name for row in shown for name in row["feature_names"]]
+        sides = dict(zip(names, cut(names, max(room // 2, _LEAST_NAME)), strict=True))
         pairs = [
-            " x ".join(shorten(name, _MAX_NAME) for name in row["feature_names"]) for row in shown
+            term_name([sides[name] for name in row["feature_names"]], self.names) for row in shown
         ]
         width = max((len(pair) for pair in pairs), default=0)
         lines = [
-            f"{row['rank']:>4}  {pair:<{width}}  {row['score']:>9.3g}  {row['status']}"
-            for row, pair in zip(shown, pairs, strict=True)
+            f"{row['rank']:>4}  {pair:<{width}}  {row['score']:>9.3g}  {status}"
+            for row, pair, status in zip(shown, pairs, statuses, strict=True)
         ]
         rest = self.rows[most:]
         if rest:
             active = sum(row["status"] == ACTIVE for row in rest)
-            lines.append(f"      and {len(rest)} more, {active} of them active")
+            lines.append(
+                f"      and {len(rest)} more, {active} of them active (interaction_scores_)"
+            )
         return lines
+
+
+def _brief_status(status: str) -> str:
+    """A status without the words that its figures repeat.
+
+    Examples
+    --------
+    >>> _brief_status("dropped: not supported by the data (log evidence gain 3.6, threshold 5.8)")
+    'dropped: log evidence gain 3.6, threshold 5.8'
+    """
+    return status.replace(f"{UNSUPPORTED} (", "dropped: ").removesuffix(")")
 
 
 def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:
@@ -139,7 +155,7 @@ def describe_pairs(model: FittedModel, schema: Schema, score: str) -> Interactio
     rows = tuple(
         PairRow(
             rank=rank,
-            pair=" x ".join(feature_names),
+            pair=term_name(feature_names, schema.names),
             features=pair.features,
             feature_names=feature_names,
             score=pair.score,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +19,31 @@ from lanam.editing import Edit, edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.families import find_family
 from lanam.interactions import InteractionScores
-from lanam.text import aligned, few, html_table, number_format, shorten, visible
+from lanam.text import (
+    WIDTH,
+    aligned,
+    cut,
+    few,
+    few_in,
+    html_table,
+    narrowed,
+    number_format,
+    printable,
+    shorten,
+    visible,
+)
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "edf", "log evidence gain", "status")
+#: A further column, after the importance, if values are missing.
+_MISSINGNESS = "missingness"
 
-#: Left-aligned columns.
-_WORDS = (0, 1, len(_HEADERS) - 1)
+_MISSINGNESS_KEY = (
+    "missingness: share of the importance that is due to whether the value is missing"
+)
 
-#: Longer names are cut when printed.
+#: Longer names are cut when printed, and shorter ones only if a line has no room.
 _MAX_NAME = 40
+_LEAST_NAME = 20
 
 #: The largest numbers of pairs and of classes that are printed.
 _MAX_PAIRS = 12
@@ -35,11 +51,14 @@ _MAX_CLASSES = 6
 #: The same for columns of heteroscedastic noise.
 _MAX_COLUMNS = 3
 
-#: More dropped terms of one status have a common line instead of rows, which has this many names.
+#: More dropped terms of one status have a common line instead of rows, with names of so many characters.
 _MAX_DROPPED = 3
-_MAX_DROPPED_NAMES = 50
-#: Width of such a line.
-_WIDTH = 100
+_ROOM_FOR_NAMES = 200
+#: Lines of a printed summary, of which terms, pairs and edits have at least or at most this many.
+_MAX_LINES = 40
+_LEAST_TERMS = 8
+_LEAST_PAIRS = 4
+_MAX_EDITS = 4
 
 #: Skewness or excess kurtosis that is reported.
 _NOTABLE = 0.5
@@ -58,6 +77,7 @@ class Summary:
         printed in one line), with the keys ``term``,
         ``kind``, ``importance`` (mean absolute contribution over the training data),
         ``importance_band`` (two posterior standard deviations of the importance),
+        ``importance_of_missingness`` (the part of it that is due to whether the value is missing),
         ``effective_parameters`` (effective degrees of freedom, edf), ``evidence`` (log evidence gain of
         the term), ``status`` and ``edited`` (whether the term was edited after the fit: edf and log
         evidence gain are those of the fit).
@@ -71,7 +91,9 @@ class Summary:
         the rows of the fit or, of many, on a sample, and therefore optimistic; R2 for Gaussian noise; None
         for models of older files), ``intercept`` (a list for more than two classes), ``unit`` (of
         contributions and importances), ``column_thresholds`` (the log evidence gains below which a column,
-        and one with a negligible effect, is dropped; None for ``solver="adam"``), ``classes`` (None for a
+        and one with a negligible effect, is dropped; None for ``solver="adam"``),
+        ``interaction_thresholds`` (the lowest and the highest of tried interactions; None if none was
+        tried, or in older files), ``classes`` (None for a
         regressor), ``n_iter`` and ``converged``, ``cautions`` (what speaks against trusting the fit, as in
         the warnings after it) and ``close_calls`` (terms that one nat of log evidence, more or less, would
         have decided the other way).
@@ -120,49 +142,70 @@ class Summary:
         return make_frame({key: [row[key] for row in self.rows] for key in keys}, self.backend)
 
     def __str__(self) -> str:
-        table = aligned(self._cells(), _WORDS)
-        return "\n".join([*self._headlines(), "", *table, *self._below()])
+        cells, below = self._screen()
+        return printable("\n".join([*self._headlines(), "", *_table_lines(cells), *below]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
+        cells, below = self._screen()
         lines = "<br>".join(html.escape(line) for line in self._headlines())
-        below = html.escape("\n".join(self._below()))
-        return f"<p>{lines}</p>{html_table(self._cells())}<pre>{below}</pre>"
+        text = html.escape("\n".join(below))
+        return f"<p>{lines}</p>{html_table(cells)}<pre>{text}</pre>"
 
-    def _below(self) -> list[str]:
-        """The lines below the table."""
-        return [*self._dropped_lines(), *self._edit_lines(), *self._pair_lines()]
+    def _screen(self) -> tuple[list[tuple[str, ...]], list[str]]:
+        """The table and the lines below it, such that all lines have room on a screen."""
+        apart = self._dropped_apart(_MAX_DROPPED)
+        if max(map(len, _table_lines(self._cells(apart)))) > WIDTH:
+            apart = self._dropped_apart(0)
+        cells = self._cells(apart)
+        below = [*self._dropped_lines(apart), *self._edit_lines()]
+        n_terms, n_pairs = len(cells) - 1, min(len(self.interactions), _MAX_PAIRS)
+        # Without the table's header, empty lines, the head of the pairs, and what is not shown.
+        room = _MAX_LINES - len(self._headlines()) - len(below) - 6
+        n_pairs = max(min(n_pairs, room - n_terms), min(n_pairs, _LEAST_PAIRS))
+        shown = max(room - n_pairs, _LEAST_TERMS)
+        more = [f"... and {n_terms - shown} more (to_frame() has all)"] if n_terms > shown else []
+        return cells[: shown + 1], [*more, *below, *self._pair_lines(n_pairs)]
 
-    def _many_dropped(self) -> dict[str, list[dict[str, Any]]]:
-        """Dropped terms that have a common line, by status."""
+    def _dropped_apart(self, most: int) -> dict[str, list[dict[str, Any]]]:
+        """Dropped terms by status, if more than ``most`` have it: they have a common line."""
         statuses = dict.fromkeys(row["status"] for row in self.rows if row["status"] != ACTIVE)
         groups = {
             status: [row for row in self.rows if row["status"] == status] for status in statuses
         }
-        return {status: rows for status, rows in groups.items() if len(rows) > _MAX_DROPPED}
+        return {status: rows for status, rows in groups.items() if len(rows) > most}
 
-    def _dropped_lines(self) -> list[str]:
-        """Dropped terms without a row of their own, when a column is dropped, and close calls."""
+    def _dropped_lines(self, apart: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+        """Dropped terms without a row of their own, when a term is dropped, and close calls."""
         lines = []
-        for status, rows in self._many_dropped().items():
+        for status, rows in apart.items():
             largest = max(row["evidence"] for row in rows)
             shown = status == UNSUPPORTED and largest == largest
             gain = f" (log evidence gain at most {_gain(largest)})" if shown else ""
-            names = few([shorten(row["term"], _MAX_NAME) for row in rows], _MAX_DROPPED_NAMES)
-            lines += _wrapped(f"{len(rows)} terms {status}{gain}:", names)
-        thresholds = self.facts["column_thresholds"]
-        if thresholds and any(row["status"] == UNSUPPORTED for row in self.rows):
+            names = few_in(cut([row["term"] for row in rows], _MAX_NAME), _ROOM_FOR_NAMES)
+            terms = "1 term" if len(rows) == 1 else f"{len(rows)} terms"
+            lines += _wrapped(f"{terms} {status}{gain}:", names)
+        lines += self._threshold_lines()
+        if close := self.facts["close_calls"]:
+            names = few_in(cut(close, _MAX_NAME), _ROOM_FOR_NAMES)
+            lines += _wrapped("close calls, decided by less than one nat:", names)
+        return ["", *lines] if lines else []
+
+    def _threshold_lines(self) -> list[str]:
+        """The log evidence gains by which terms were kept or dropped."""
+        lines = []
+        if thresholds := self.facts["column_thresholds"]:
             usual, negligible = thresholds
             lines.append(
                 f"threshold of a column: a log evidence gain of {usual:g}, or of {negligible:g} if its "
                 "effect is negligible"
             )
-        if close := self.facts["close_calls"]:
-            names = few([shorten(name, _MAX_NAME) for name in close], _MAX_DROPPED_NAMES)
-            lines += _wrapped("close calls, decided by less than one nat:", names)
-        return ["", *lines] if lines else []
+        if thresholds := self.facts["interaction_thresholds"]:
+            ends = " to ".join(dict.fromkeys(f"{end:.1f}" for end in thresholds))
+            lines.append(f"threshold of an interaction: a log evidence gain of {ends}")
+        return lines
 
     def _edit_lines(self) -> list[str]:
         """The edits, in order."""
@@ -173,14 +216,17 @@ class Summary:
             f"{len(self.edits)} edit{plural} after the fit (edf, log evidence gain and in-sample fit as "
             "fitted):"
         )
-        lines = ["", head, *(f"  {visible(edit_words(record))}" for record in self.edits)]
+        first = len(self.edits) - _MAX_EDITS
+        lines = ["", head, *([f"  {first} earlier ones (edits_ has all)"] if first > 0 else [])]
+        shown = self.edits[max(first, 0) :]
+        lines += [f"  {shorten(edit_words(record), WIDTH - 2)}" for record in shown]
         noise = [name for fact, name in _NOISE.items() if self.facts[fact] is not None]
         return lines + [
             f"{name} as fitted: prediction intervals ignore the edits, so calibrate on held-out rows"
             for name in noise
         ]
 
-    def _pair_lines(self) -> list[str]:
+    def _pair_lines(self, most: int) -> list[str]:
         """Pairs with their scores and statuses, best first."""
         scores = self.interactions
         if not len(scores):
@@ -190,7 +236,7 @@ class Summary:
         head = (
             f"{len(scores)} pairwise interaction{plural} by {score}, {len(scores.active)} active:"
         )
-        return ["", head, *scores.lines(_MAX_PAIRS)]
+        return ["", head, *scores.lines(most)]
 
     def _headlines(self) -> list[str]:
         facts = self.facts
@@ -202,15 +248,21 @@ class Summary:
             parts.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
         parts.append(f"{ended} after {facts['n_iter']} iterations")
         fit = [] if facts["deviance_explained"] is None else [fit_words(facts)]
-        return [
+        lines = [
             f"{facts['estimator']} fitted to {facts['n_rows']} rows of {facts['n_columns']} columns"
             f"{self._peculiarities()}: {facts['n_active']} of {facts['n_terms']} terms active",
             ", ".join(parts),
             *self._class_lines(),
             ", ".join([intercept_words(facts), *fit]),
-            *(line for caution in facts["cautions"] for line in _wrapped_words(caution)),
+            *facts["cautions"],
             f"importance: mean absolute contribution {facts['unit']}",
+            *([_MISSINGNESS_KEY] if self._splits_importance() else []),
         ]
+        return [part for line in lines for part in _wrapped_words(line)]
+
+    def _splits_importance(self) -> bool:
+        """Whether some importance is due to missing values."""
+        return any(row["importance_of_missingness"] > 0.0 for row in self.rows)
 
     def _noise_words(self) -> str:
         """The columns of heteroscedastic noise, and the residual distribution if it is not Gaussian."""
@@ -237,10 +289,10 @@ class Summary:
         names = few([shorten(str(name), _MAX_NAME) for name in classes], _MAX_CLASSES)
         return [f"{len(classes)} classes: {names}"]
 
-    def _cells(self) -> list[tuple[str, ...]]:
+    def _cells(self, below: Collection[str]) -> list[tuple[str, ...]]:
+        """The table without terms of a status that is listed ``below``."""
         table: list[tuple[str, ...]] = [_HEADERS]
         form = number_format(max((row["importance"] for row in self.rows), default=0.0), 3)
-        below = self._many_dropped()
         for row in self.rows:
             if row["status"] in below:
                 continue
@@ -248,7 +300,7 @@ class Summary:
             dropped = row["status"] != ACTIVE
             table.append(
                 (
-                    shorten(name, _MAX_NAME),
+                    name,
                     row["kind"],
                     "-" if dropped else format(row["importance"], form),
                     "-" if dropped else format(row["importance_band"], form),
@@ -257,7 +309,21 @@ class Summary:
                     row["status"] + (", edited" if row["edited"] else ""),
                 )
             )
-        return table
+        if self._splits_importance():
+            shares = [missingness_share(row) for row in self.rows if row["status"] not in below]
+            column = [_MISSINGNESS, *shares]
+            table = [(*row[:4], share, *row[4:]) for row, share in zip(table, column, strict=True)]
+        return narrowed(table, _LEAST_NAME, _MAX_NAME)
+
+
+def _table_lines(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    return aligned(cells, words=(0, 1, len(cells[0]) - 1))
+
+
+def missingness_share(row: Mapping[str, Any]) -> str:
+    """The share of a term's importance that is due to missing values, in words."""
+    part = row["importance_of_missingness"]
+    return f"{part / row['importance']:.0%}" if part > 0.0 else "-"
 
 
 def _numerals(classes: Sequence[Any]) -> bool:
@@ -273,7 +339,7 @@ def _wrapped(head: str, names: str) -> list[str]:
     whole = names.replace(", ", "\n").replace(" ", "\0").replace("\n", ", ")
     lines = textwrap.wrap(
         f"{head} {whole}",
-        _WIDTH,
+        WIDTH,
         subsequent_indent="  ",
         break_long_words=False,
         break_on_hyphens=False,
@@ -282,7 +348,7 @@ def _wrapped(head: str, names: str) -> list[str]:
 
 
 def _wrapped_words(sentences: str) -> list[str]:
-    return textwrap.wrap(sentences, _WIDTH, subsequent_indent="  ", break_long_words=False)
+    return textwrap.wrap(sentences, WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
 def _gain(evidence: float) -> str:
@@ -326,6 +392,12 @@ def _column_thresholds(model: FittedModel, n_rows: int) -> tuple[float, float] |
     left = range(1 + len({term.features for term in usable if term.active}))
     usual = round(column_threshold(n_columns, n_rows)(0, left), 1)
     return usual, max(usual, MIN_LOG_EVIDENCE_GAIN)
+
+
+def _interaction_thresholds(model: FittedModel) -> list[float] | None:
+    """The lowest and the highest log evidence gain that was asked of an interaction; None if none was."""
+    found: Any = model.history[-1].get("interaction_thresholds") if model.history else None
+    return found or None
 
 
 def shape_words(facts: Mapping[str, Any]) -> str:
@@ -373,6 +445,7 @@ def summarise(
             "kind": term.kind,
             "importance": term.importance,
             "importance_band": band,
+            "importance_of_missingness": term.importance_of_missingness,
             "effective_parameters": term.effective_parameters,
             "evidence": term.evidence,
             "status": term.status,
@@ -402,6 +475,7 @@ def summarise(
         "intercept": plain(model.intercept),
         "unit": family.words.adds_to(labels),
         "column_thresholds": _column_thresholds(model, n_rows),
+        "interaction_thresholds": _interaction_thresholds(model),
         "classes": names,
         "n_iter": model.n_iter,
         "converged": model.converged,

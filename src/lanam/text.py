@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
+from difflib import get_close_matches
+from itertools import accumulate
 from unicodedata import category
+
+#: Columns of a printed line.
+WIDTH = 100
+
+#: Longer texts, and lists of more items, are not shown whole in a ``repr``.
+_MAX_BRIEF = 60
+_MAX_LISTED = 8
+#: Names in a message are cut to this many characters.
+MAX_QUOTED = 60
 
 
 def shorten(name: str, most: int) -> str:
@@ -21,25 +33,74 @@ def shorten(name: str, most: int) -> str:
     return name if len(name) <= most else name[: most - 3] + "..."
 
 
+#: Categories of characters that a terminal obeys or that cannot be printed: controls, formats such as those
+#: of bidirectional text, surrogates, separators of lines and paragraphs. Joiners are part of words.
+_OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_JOINERS = "\u200c\u200d"
+
+
 def visible(text: str, keep: str = "") -> str:
     r"""A text with control characters escaped: names in a file may contain terminal sequences.
 
     Examples
     --------
-    >>> visible("red \x1b[31m") == r"red \x1b[31m"
+    >>> visible("red \x1b[31m, \u202edesrever") == r"red \x1b[31m, \u202edesrever"
     True
     """
+    if text.isprintable():
+        return text
     return "".join(
-        repr(letter)[1:-1]
-        if letter not in keep and category(letter) in ("Cc", "Zl", "Zp")
+        _escaped(letter)
+        if letter not in keep and letter not in _JOINERS and category(letter) in _OBEYED
         else letter
         for letter in text
     )
 
 
+def _escaped(letter: str) -> str:
+    r"""As Python and JSON escape it: beyond four digits as two surrogates."""
+    return repr(letter)[1:-1] if ord(letter) < 1 << 16 else json.dumps(letter)[1:-1]
+
+
+def printable(text: object) -> str:
+    """A text of several lines, as all that is printed: without what a terminal would obey."""
+    return visible(str(text), keep="\n\t")
+
+
+def utf8(text: str) -> bytes:
+    r"""The bytes of a text. Half of a surrogate pair, which no file can contain, is escaped.
+
+    Examples
+    --------
+    >>> utf8("na\xefve \ud800")
+    b'na\xc3\xafve \\ud800'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
 def one_line(name: object) -> str:
     """A name in one line; an empty one is quoted."""
     return visible(" ".join(str(name).split())) or repr(str(name))
+
+
+def term_name(columns: Sequence[str], others: Collection[str] = (), suffix: str = "") -> str:
+    """The name of a term by those of its columns, which differs from the names of all ``others``.
+
+    Names that contain the sign between two columns are quoted in an interaction.
+
+    Examples
+    --------
+    >>> term_name(["a", "b"]), term_name(["a"], suffix=" (levels)")
+    ('a x b', 'a (levels)')
+    >>> term_name(["a", "b"], ["a", "b", "a x b"]), term_name(["a x b", "c"])
+    ('a x b (interaction)', "'a x b' x c")
+    """
+    several = len(columns) > 1
+    name = " x ".join(repr(each) if several and " x " in each else each for each in columns)
+    name += suffix
+    while (several or suffix) and name in others:
+        name += " (interaction)" if several else " (per value)"
+    return name
 
 
 def few(names: Collection[str], most: int) -> str:
@@ -52,6 +113,36 @@ def few(names: Collection[str], most: int) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(list(names)[:most]) + more
+
+
+def did_you_mean(name: object, names: Collection[str], what: str = "there are") -> str:
+    """A hint for a name that is not among ``names``: similar ones, in upper or lower case, or all of them.
+
+    Examples
+    --------
+    >>> did_you_mean("BMI", ["age", "bmi"]), did_you_mean("weight", ["age", "bmi"])
+    ("did you mean 'bmi'?", "there are 'age', 'bmi'")
+    """
+    folded = {each.casefold(): each for each in names}
+    columns = name if isinstance(name, (tuple, list)) else [name]
+    given = " x ".join(map(str, columns))
+    near = get_close_matches(given.casefold(), list(folded), n=3)
+    close = [repr(shorten(folded[each], MAX_QUOTED)) for each in near]
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"{what} {few([repr(shorten(each, MAX_QUOTED)) for each in names], _MAX_LISTED)}"
+
+
+def few_in(names: Collection[str], room: int) -> str:
+    """A list of names, cut after those that have room, but not before the first.
+
+    Examples
+    --------
+    >>> few_in(["age", "sex", "bmi"], room=12)
+    'age, sex and 1 more'
+    """
+    ends = accumulate(len(name) + 2 for name in names)
+    return few(names, max(sum(end <= room for end in ends), 1))
 
 
 def cut(names: Sequence[object], most: int) -> list[str]:
@@ -72,6 +163,34 @@ def cut(names: Sequence[object], most: int) -> list[str]:
     ]
 
 
+def brief(record: object, *names: str) -> str:
+    """A record in one line for ``repr``: attributes by name, long values by their size.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> brief(SimpleNamespace(name="bmi", importance=24.31234567, values=[1.0] * 300))
+    "SimpleNamespace(name='bmi', importance=24.3123, values=<300 values>)"
+    """
+    chosen = names or tuple(vars(record))
+    parts = [f"{name}={_brief_value(getattr(record, name))}" for name in chosen]
+    return f"{type(record).__name__}({', '.join(parts)})"
+
+
+def _brief_value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"<{' x '.join(map(str, shape))} values>"
+    if isinstance(value, str):
+        return repr(shorten(value, _MAX_BRIEF))
+    if isinstance(value, Sized):
+        words = repr(value) if len(value) <= _MAX_LISTED else ""
+        return words if 0 < len(words) <= _MAX_BRIEF else f"<{len(value)} values>"
+    return visible(repr(value))
+
+
 def aligned(table: Sequence[Sequence[str]], words: Collection[int] = ()) -> list[str]:
     """The lines of a table, right-aligned but for the columns of words.
 
@@ -90,6 +209,19 @@ def aligned(table: Sequence[Sequence[str]], words: Collection[int] = ()) -> list
         ).rstrip()
         for cells in table
     ]
+
+
+def narrowed(table: Sequence[tuple[str, ...]], least: int, most: int) -> list[tuple[str, ...]]:
+    """A table with the names in its first column cut such that a line has room, but not below ``least``.
+
+    Examples
+    --------
+    >>> narrowed([("temperature", "status"), ("age", "a" * 86)], least=8, most=20)[0]
+    ('tempera...', 'status')
+    """
+    rest = max(len(line) for line in aligned([("", *cells[1:]) for cells in table], [0]))
+    names = cut([cells[0] for cells in table], min(max(WIDTH - rest, least), most))
+    return [(name, *cells[1:]) for name, cells in zip(names, table, strict=True)]
 
 
 def html_table(table: Sequence[Sequence[str]]) -> str:

@@ -22,6 +22,7 @@ model: ``difference``, ``differences`` and ``evaluate``.
 from lanam.explain.bands import importance_std, require_coverage
 from lanam.explain.differences import Compared, Contrast, Difference
 from lanam.explain.portable import PortableModel, explain_portable
+from lanam.explain.printed import response_words, row_text
 from lanam.explain.rows import LocalExplanation, explain_local
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import (
@@ -58,4 +59,6 @@ __all__ = [
     "importance_std",
     "plain",
     "require_coverage",
+    "response_words",
+    "row_text",
 ]

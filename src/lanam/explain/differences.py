@@ -19,10 +19,13 @@ from lanam.explain.frames import axis_cells, explanation_frame, function_cells
 from lanam.explain.terms import MISSING, Other
 from lanam.explain.values import Labels, OnLinkScale, PlainData, Values, object_array, plain
 from lanam.families import Family
-from lanam.text import number_format
+from lanam.text import brief, number_format, printable
+
+#: Classes of which a difference is printed.
+_MAX_LINES = 30
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Compared(OnLinkScale, PlainData):
     """The column of a comparison, and the terms that enter.
 
@@ -80,7 +83,7 @@ class Compared(OnLinkScale, PlainData):
         return remarks
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Difference(Compared):
     """Difference of the contributions of two values of a column, on the link scale.
 
@@ -137,6 +140,9 @@ class Difference(Compared):
         return super().to_dict() | {name: plain(value) for name, value in ratios.items()}
 
     def __str__(self) -> str:
+        return printable(self._sentence())
+
+    def _sentence(self) -> str:
         head = f"{self.column}: {_shown(self.first)} vs {_shown(self.second)}"
         remarks = "".join(f"; {remark}" for remark in self._remarks())
         if not self.terms:
@@ -155,7 +161,9 @@ class Difference(Compared):
                 f"  {label}: {self._band(*ends)}; positive with probability {_probability(positive)}"
                 for label, (*ends, positive) in zip(self.classes, numbers, strict=True)
             ]
-            return "\n".join([f"{head} changes {scale} of each class{remarks}:", *lines])
+            more = [f"... and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+            head = f"{head} changes {scale} of each class{remarks}:"
+            return "\n".join([head, *lines[:_MAX_LINES], *more])
         if link.classes and self.classes is not None:
             scale = f"{scale} of {self.classes[1]}"
         *ends, positive = next(numbers)
@@ -167,6 +175,8 @@ class Difference(Compared):
             parts.append(f"{words.ratio} {self.ratio:{form}} ({low} to {high})")
         return "; ".join(parts) + remarks
 
+    __repr__ = __str__
+
     def _band(self, mean: float, std: float, lower: float, upper: float) -> str:
         # Two digits of the standard deviation or, if that is tiny, four of the number.
         decimals = 1 - math.floor(math.log10(std)) if std > 0.0 else 9
@@ -175,7 +185,7 @@ class Difference(Compared):
         return f"{mean:{form}} ({100.0 * self.coverage:g}%: {ends})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contrast(Compared, Banded):
     """Differences of the contributions of all values of a column to that of a reference value.
 
@@ -216,6 +226,9 @@ class Contrast(Compared, Banded):
     missing_std: float | Array | None
     largest_deviations: Array
     backend: str | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, "column", "reference", "terms", "mean")
 
     def missing_band(
         self, coverage: float = 0.95, simultaneous: bool = False

@@ -42,7 +42,7 @@ _MAX_LEVELS = 10
 AVERAGE = "average"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelSource:
     """The model of an explanation, with its schema and a classifier's labels."""
 
@@ -172,12 +172,18 @@ def contrast(
     reference: object,
     given: Mapping[str | int, object] | str | None,
     rng: np.random.Generator,
+    beyond: bool,
 ) -> Contrast:
-    """The contributions of all values of a column minus that of ``reference``; ``rng`` for the band."""
+    """The contributions of all values of a column minus that of ``reference``; ``rng`` for the band.
+
+    Values beyond the range of the training data are left out, unless ``beyond``.
+    """
     compared = _compare(source, column, given)
     schema_column = source.schema.columns[compared.feature]
     code = _read(source, compared.feature, [reference])
     values = _values(source, compared)
+    if not beyond:
+        values = values[is_inside(values, schema_column)]
     n_values = len(values)
     missing = [None] if schema_column.missing and n_values else []
     codes = [read_values(schema_column, values), read_values(schema_column, missing), code]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL, make_frame
@@ -30,8 +32,13 @@ def explanation_frame(columns: dict[str, Any], explanation: OnLinkScale) -> Any:
     return make_frame(cells, explanation.backend)
 
 
-def term_cells(term: Shape | Surface, coverage: float, n_places: int) -> dict[str, Any]:
-    """A tabulated term as columns, with values of ``n_places`` columns of the data."""
+def term_cells(
+    term: Shape | Surface, coverage: float, n_places: int, beyond: bool
+) -> dict[str, Any]:
+    """A tabulated term as columns, with values of ``n_places`` columns of the data.
+
+    Values beyond the range of the training data are left out, unless ``beyond``.
+    """
     others = term.others if isinstance(term, Shape) else ()
     densities = np.array([density for *_, density in others])
     edited = term.others_edited if isinstance(term, Shape) else ()
@@ -39,12 +46,29 @@ def term_cells(term: Shape | Surface, coverage: float, n_places: int) -> dict[st
         sides = [axis_cells(axis.values, axis.others) for axis in term.axes]
     else:
         sides = [axis_cells(term.values, [name for name, *_ in others])]
-    return {
+    cells = {
         **_grid_cells(sides, n_places),
         **function_cells(term, others, coverage),
         "density": np.concatenate([term.density.ravel(), densities]),
         "inside": np.concatenate([term.inside.ravel(), densities > 0.0]),
         "edited": np.concatenate([term.edited.ravel(), np.array(edited, dtype=bool)]),
+    }
+    return cells if beyond else _within(cells, _in_range(term, len(others)))
+
+
+def _in_range(term: Shape | Surface, n_others: int) -> NDArray[np.bool_]:
+    """Which entries of a term are not of numbers beyond the range of the training data."""
+    if not isinstance(term, Surface):
+        return np.append(term.inside, np.ones(n_others, dtype=bool))
+    sides = [axis.inside | (np.arange(len(axis.inside)) >= len(axis.values)) for axis in term.axes]
+    return np.asarray(reduce(np.logical_and.outer, sides)).ravel()
+
+
+def _within(cells: dict[str, Any], rows: NDArray[np.bool_]) -> dict[str, Any]:
+    """Some rows of columns, of which those by class have several entries for each row."""
+    return {
+        name: column[np.repeat(rows, len(column) // max(len(rows), 1))]
+        for name, column in cells.items()
     }
 
 

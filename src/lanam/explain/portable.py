@@ -45,7 +45,7 @@ from lanam.explain.values import GivenLabels, Labels, OnLinkScale, class_labels
 from lanam.families import Family, find_family
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableAxis:
     """The entries of a term's table along one column.
 
@@ -71,7 +71,7 @@ class TableAxis:
     other: int | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TermTable:
     """One active term: its index in ``terms_``, its columns, and its tables over their entries.
 
@@ -107,7 +107,7 @@ class TermTable:
     edited: NDArray[np.bool_] | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PortableModel(OnLinkScale):
     """A model as tables; the module's docstring defines how to score rows with it.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL, Column
@@ -40,16 +42,46 @@ def in_bulk(shape: Shape) -> NDArray[np.bool_]:
     return np.asarray((shape.values >= left) & (shape.values <= right))
 
 
-def vertical_range(shape: Shape) -> tuple[float, float]:
-    """The range of a whole curve, of its band within the bulk of the data, and of zero."""
-    bulk = in_bulk(shape)
-    lower, upper = around(shape.mean[bulk], shape.std[bulk], 2.0)
-    parts = [np.zeros(1), shape.mean[shape.inside], lower, upper]
+def vertical_range(
+    shape: Shape,
+    shown: NDArray[np.bool_] | None = None,
+    half: float | Array = 2.0,
+    classes: Sequence[int] | None = None,
+) -> tuple[float, float]:
+    """The range of a whole curve, of its band within the bulk of the data, and of zero.
+
+    Bands that are wide because there is little data, such as those of unseen categories, do not count.
+    ``shown`` are the points to count (by default those in the range to plot), ``half`` the width of
+    the band in standard deviations, for each of ``classes`` if only some are shown.
+    """
+
+    def picked(table: ArrayLike) -> Array:
+        array = np.asarray(table, dtype=np.float64)
+        return array if classes is None else array[..., list(classes)]
+
+    visible = _in_plot(shape) if shown is None else shown
+    bulk = in_bulk(shape) & visible
+    parts = [np.zeros(1), picked(shape.mean[visible])]
+    parts += around(picked(shape.mean[bulk]), picked(shape.std[bulk]), half)
     for _, mean, std, density in shape.others:
         if density > 0.0:
-            parts += [np.atleast_1d(end) for end in around(mean, std, 2.0)]
-    everything = np.concatenate([part.ravel() for part in parts])
+            parts += around(picked(mean), picked(std), half if density > TAIL else 0.0)
+    everything = np.concatenate([np.ravel(part) for part in parts])
     return float(everything.min()), float(everything.max())
+
+
+def _in_plot(shape: Shape) -> NDArray[np.bool_]:
+    """Which points of a term are in the range to plot."""
+    if shape.kind == "categorical" or not shape.inside.any():
+        return shape.inside
+    low, high = trimmed(shape.values, shape.density, shape.values[shape.inside])
+    return np.asarray(shape.inside & (shape.values >= low) & (shape.values <= high))
+
+
+def two_values(shape: Shape) -> NDArray[np.bool_] | None:
+    """Where the two values of a numeric column are, or None if it has more: a curve would mislead."""
+    seen = np.asarray(shape.density > 0.0)
+    return seen if shape.kind == "smooth" and seen.sum() == 2 else None
 
 
 def edited_ranges(shape: Shape) -> list[tuple[float, float]]:

@@ -16,6 +16,7 @@ from lanam.data import CATEGORICAL, Schema, label
 from lanam.explain.bands import around, half_width, intervals
 from lanam.explain.frames import explanation_frame, row_cells
 from lanam.explain.interpretml import ShownRows
+from lanam.explain.printed import PrintedRows
 from lanam.explain.ranges import is_beyond
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
@@ -33,8 +34,8 @@ from lanam.explain.values import (
 from lanam.families import Family, find_family
 
 
-@dataclass(frozen=True, eq=False)
-class LocalExplanation(PlainData, ToShap, ShownRows):
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalExplanation(PrintedRows, PlainData, ToShap, ShownRows):
     """Predictions decomposed into the contributions of the terms.
 
     With more than two classes, contributions, predictions, responses and intercept have the classes as an

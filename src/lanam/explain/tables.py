@@ -14,9 +14,11 @@ from lanam.core.model.fitted import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.bands import importance_and_largest_deviations
+from lanam.explain.missingness import importance_of_missingness
 from lanam.explain.ranges import is_inside
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, SurfaceAxis, Term
 from lanam.explain.values import Values, object_array, scalar
+from lanam.text import term_name
 
 #: An entry: mean, standard deviation, density, and whether it was edited.
 _Entry: TypeAlias = tuple[Intercept, Intercept, float, bool]
@@ -29,18 +31,19 @@ def describe_terms(model: FittedModel, schema: Schema) -> tuple[Term, ...]:
 
 def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
     columns = [schema.columns[feature] for feature in term.features]
-    name = " x ".join(column.name for column in columns)
+    names = tuple(column.name for column in columns)
     # A column without entries has a smooth term, whatever its kind.
     categorical = term.kind == "smooth" and columns[0].kind == CATEGORICAL
     return {
-        "name": f"{name} (levels)" if term.kind == "level" else name,
+        "name": term_name(names, schema.names, " (levels)" if term.kind == "level" else ""),
         "kind": "categorical" if categorical else term.kind,
         "features": term.features,
-        "feature_names": tuple(column.name for column in columns),
+        "feature_names": names,
         "feature_kinds": tuple(column.kind for column in columns),
         "status": term.status,
         "active": term.active,
         "importance": float(term.importance),
+        "importance_of_missingness": importance_of_missingness(term),
         "effective_parameters": float(term.effective_parameters),
         "evidence": float(term.evidence),
         "was_edited": term.edited is not None,

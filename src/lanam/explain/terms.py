@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array, Intercept
 from lanam.explain.bands import Banded, around, half_width
 from lanam.explain.values import PREFIXES, PlainData, Values, plain
-from lanam.text import cut
+from lanam.text import brief, cut, term_name
 
 #: Entries of tables for missing values, and for categories (or single values) without their own entry.
 MISSING = "(missing)"
@@ -23,18 +23,22 @@ _OTHER_VALUES = "(other values)"
 MAX_LONG_NAME = 40
 _MAX_SIDE = 20
 
+#: What a ``repr`` shows of a term.
+_FACTS = ("name", "kind", "status", "importance")
+
 #: An effect that belongs to none of the values: its name, mean, standard deviation and density.
 Other: TypeAlias = tuple[str, Intercept, Intercept, float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Term(PlainData):
     """One term of the additive model.
 
     Attributes
     ----------
     name
-        The column's name; ``"<column> (levels)"`` for per-value effects, ``"a x b"`` for an interaction.
+        The column's name; ``"<column> (levels)"`` for per-value effects, ``"a x b"`` for an interaction
+        (``"a x b (interaction)"`` if a column is named "a x b").
     kind
         ``"smooth"``, ``"categorical"``, ``"level"`` (per-value effects of a numeric column), ``"pair"`` or
         ``"interaction"`` (of more than two columns).
@@ -44,6 +48,9 @@ class Term(PlainData):
         ``"active"`` or why the term was dropped, and whether it contributes.
     importance
         Mean absolute contribution over the training data, and over classes if there are several.
+    importance_of_missingness
+        The part of the importance that is due to whether the value is missing; the rest is due to the
+        value. Zero for columns without missing values and for interactions, which are not split.
     effective_parameters
         Effective degrees of freedom (edf).
     evidence
@@ -71,6 +78,7 @@ class Term(PlainData):
     status: str
     active: bool
     importance: float
+    importance_of_missingness: float
     effective_parameters: float
     evidence: float
     was_edited: bool
@@ -80,6 +88,14 @@ class Term(PlainData):
         """Whether the term is an interaction."""
         return len(self.features) > 1
 
+    @property
+    def missingness(self) -> float:
+        """The fraction of the importance that is due to whether the value is missing."""
+        return self.importance_of_missingness / (self.importance or 1.0)
+
+    def __repr__(self) -> str:
+        return brief(self, *_FACTS)
+
 
 def term_names(terms: Sequence[Term]) -> list[str]:
     """Terms' names, shortened; of an interaction each of its columns' names."""
@@ -88,12 +104,14 @@ def term_names(terms: Sequence[Term]) -> list[str]:
     short = dict(zip(singles, cut(singles, MAX_LONG_NAME), strict=True))
     sides = dict(zip(columns, cut(columns, _MAX_SIDE), strict=True))
     return [
-        " x ".join(sides[name] for name in term.feature_names) if term.joint else short[term.name]
+        term_name([sides[name] for name in term.feature_names], short.values())
+        if term.joint
+        else short[term.name]
         for term in terms
     ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TabulatedTerm(Term, Banded):
     """A term with its function: the common part of :class:`Shape` and :class:`Surface`.
 
@@ -143,8 +161,11 @@ class TabulatedTerm(Term, Banded):
         lower, upper = around(self.importance, self.importance_std, half_width(coverage))
         return max(lower, 0.0), upper
 
+    def __repr__(self) -> str:
+        return brief(self, *_FACTS, "mean")
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Shape(TabulatedTerm):
     """A univariate term with its shape function: the contribution of every value of the column.
 
@@ -232,7 +253,7 @@ class Shape(TabulatedTerm):
         return {name: around(mean, std, half) for name, mean, std, _ in self.others}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SurfaceAxis:
     """One column of an interaction: the entries of its tables along this axis.
 
@@ -258,8 +279,11 @@ class SurfaceAxis:
     density: Array
     inside: NDArray[np.bool_]
 
+    def __repr__(self) -> str:
+        return brief(self, "name", "kind", "values", "others")
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Surface(TabulatedTerm):
     """An interaction with its function: the joint effect of its columns beyond their lower-order effects.
 

@@ -13,6 +13,7 @@ from lanam.core.arrays import Intercept
 from lanam.core.model.fitted import FittedModel
 from lanam.data.cells import is_missing
 from lanam.families import Family
+from lanam.text import brief
 
 #: Prefixes of the keys of a term's first, second, ... column.
 PREFIXES = ("", "second_", "third_", "fourth_", "fifth_", "sixth_")
@@ -89,6 +90,9 @@ class PlainData:
             elif name not in ("backend", "source"):
                 facts[name] = plain(value)
         return facts
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON text."""

@@ -15,6 +15,8 @@ from lanam.explain.differences import Contrast, Difference
 from lanam.explain.evaluation import ModelSource, contrast, difference, evaluate
 from lanam.explain.frames import explanation_frame, term_cells
 from lanam.explain.interpretml import ShownTerms
+from lanam.explain.joint import with_main_effects
+from lanam.explain.printed import PrintedTerms
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
 from lanam.explain.values import (
@@ -26,10 +28,11 @@ from lanam.explain.values import (
     scalar,
 )
 from lanam.families import Family, find_family
+from lanam.text import did_you_mean
 
 
-@dataclass(frozen=True, eq=False)
-class GlobalExplanation(PlainData, ShownTerms):
+@dataclass(frozen=True, eq=False, repr=False)
+class GlobalExplanation(PrintedTerms, PlainData, ShownTerms):
     """The whole model: every term's function with its uncertainty, data density and importance.
 
     Attributes
@@ -37,7 +40,8 @@ class GlobalExplanation(PlainData, ShownTerms):
     intercept
         Mean prediction over the training data on the link scale; one per class if there are more than two.
     terms
-        In the order of the model's ``terms_``.
+        In the order of the model's ``terms_``. ``explanation["a"]`` is one of them by its name,
+        ``explanation["a", "b"]`` an interaction by its columns.
     classes
         A classifier's labels, in the order of the arrays' last axis if there are more than two.
     source
@@ -64,11 +68,13 @@ class GlobalExplanation(PlainData, ShownTerms):
     backend: str | None = None
     source: ModelSource | None = field(default=None, repr=False)
 
-    def __getitem__(self, name: str) -> Any:  # a Shape or a Surface
+    def __getitem__(self, name: str | tuple[str, ...]) -> Any:  # a Shape or a Surface
+        columns = None if isinstance(name, str) else frozenset(name)
         for shape in self.terms:
-            if shape.name == name:
+            if shape.name == name or (shape.joint and frozenset(shape.feature_names) == columns):
                 return shape
-        raise KeyError(f"no term {name!r}; there are {[shape.name for shape in self.terms]}")
+        hint = did_you_mean(name, [term.name for term in self.terms])
+        raise KeyError(f"no term {name!r}; {hint}")
 
     def __iter__(self) -> Iterator[Shape | Surface]:
         return iter(self.terms)
@@ -193,6 +199,8 @@ class GlobalExplanation(PlainData, ShownTerms):
         column: str | int,
         reference: object,
         given: Mapping[str | int, object] | str | None = None,
+        *,
+        beyond: bool = False,
     ) -> Contrast:
         """Differences of all values of a column to a reference value.
 
@@ -204,6 +212,8 @@ class GlobalExplanation(PlainData, ShownTerms):
             The reference; None is a missing value.
         given : mapping or "average", default=None
             As for :meth:`difference`.
+        beyond : bool, default=False
+            Whether to include values of the tables that are beyond the range of the training data.
 
         Returns
         -------
@@ -219,7 +229,36 @@ class GlobalExplanation(PlainData, ShownTerms):
         >>> lower, upper = explanation.differences("bmi", reference=25).band(0.9)
         """
         rng = np.random.default_rng(0)  # explanations are deterministic
-        return contrast(self._source(), column, reference, given, rng)
+        return contrast(self._source(), column, reference, given, rng, beyond)
+
+    def with_main_effects(self, name: str) -> Surface:
+        """An interaction plus the main effects of its columns: their whole joint contribution.
+
+        Parameters
+        ----------
+        name : str
+            Name of the interaction.
+
+        Returns
+        -------
+        surface : Surface
+            With mean and standard deviation of the sum, under the joint posterior, on a finer grid.
+            Everything else is that of the interaction; there are no simultaneous bands.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = LANAMRegressor(random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 0])
+        >>> whole = model.explain_global().with_main_effects("x0 x x1")
+        >>> whole.mean.shape == (len(whole.values), len(whole.second_values))
+        True
+        """
+        surface = self[name]
+        if not isinstance(surface, Surface):
+            raise ValueError(f"the term {name!r} is a main effect: pass the name of an interaction")
+        return with_main_effects(self._source(), surface)
 
     def _source(self) -> ModelSource:
         if self.source is None:
@@ -229,7 +268,7 @@ class GlobalExplanation(PlainData, ShownTerms):
             )
         return self.source
 
-    def to_frame(self, coverage: float = 0.95) -> Any:
+    def to_frame(self, coverage: float = 0.95, *, beyond: bool = False) -> Any:
         """One row per term and value, as a frame of the library that the model was fitted with.
 
         Numbers are in ``value``, categories as strings in ``level``, which also has ``"(missing)"``,
@@ -237,9 +276,12 @@ class GlobalExplanation(PlainData, ShownTerms):
         with the second column in ``second_value`` and ``second_level``. With more than two classes there
         is one row per class. ``lower`` and ``upper`` are the pointwise band with posterior probability
         ``coverage``, ``simultaneous_lower`` and ``simultaneous_upper`` the simultaneous one.
+
+        Tables reach beyond the range of the training data; these values are included only with
+        ``beyond=True`` (and are not ``inside``).
         """
         n_places = max([2, *(len(term.features) for term in self.terms)])
-        parts = [term_cells(term, coverage, n_places) for term in self.terms]
+        parts = [term_cells(term, coverage, n_places, beyond) for term in self.terms]
         sizes = [len(part["density"]) for part in parts]
         columns: dict[str, Any] = {
             name: np.repeat(object_array([getattr(term, fact) for term in self.terms]), sizes)
