@@ -73,9 +73,12 @@ def test_the_note_names_dropped_terms(explanation):
     assert "contribution to the prediction" in words(figure)
 
 
+OVEN = "temperature of the oven while it was being baked, in degrees"
+
+
 def test_mean_and_band_of_two_standard_deviations(explanation):
-    (ax,) = plot_shapes(explanation, terms=["sex"])
-    shape = explanation["sex"]
+    (ax,) = plot_shapes(explanation, terms=[OVEN])
+    shape = explanation[OVEN]
     line = max(ax.get_lines(), key=lambda line: len(line.get_xdata()))
     np.testing.assert_array_equal(line.get_xdata(), shape.values)
     np.testing.assert_array_equal(line.get_ydata(), shape.mean)
@@ -84,10 +87,25 @@ def test_mean_and_band_of_two_standard_deviations(explanation):
     assert band[:, 1].min() == pytest.approx((shape.mean - 2 * shape.std).min())
 
 
-def test_few_values_are_marked(explanation):
+def test_two_values_are_dots_with_error_bars(explanation):
     (ax,) = plot_shapes(explanation, terms=["sex"])
+    shape = explanation["sex"]
+    seen = shape.density > 0.0
+    (marks,) = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    np.testing.assert_array_equal(marks.get_xdata(), [1.0, 2.0])
+    np.testing.assert_array_equal(marks.get_ydata(), shape.mean[seen])
+    segments = np.array(ax.collections[0].get_segments())
+    np.testing.assert_allclose(np.ptp(segments[:, :, 1], axis=1), 4 * shape.std[seen])
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2"]
+    assert ax.get_xlim() == (0.5, 2.5)  # nothing between or beyond them
+
+
+def test_few_values_are_marked(data):
+    X = data[0][["sex"]] + np.where(np.arange(1500) % 5 == 0, 1.0, 0.0)[:, None]
+    shape = LANAMRegressor(**NUMBERS).fit(X, data[1]).explain_global()
+    (ax,) = plot_shapes(shape, terms=["sex"])
     marks = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    np.testing.assert_array_equal(marks[0].get_xdata(), [1.0, 2.0])
+    np.testing.assert_array_equal(marks[0].get_xdata(), [1.0, 2.0, 3.0])
 
 
 def test_single_values_have_error_bars(explanation):
@@ -100,7 +118,7 @@ def test_single_values_have_error_bars(explanation):
 
 
 def test_panels_share_a_scale_that_shows_every_curve(explanation):
-    axes = plot_shapes(explanation)
+    axes = plot_shapes(explanation, share_y=True)
     low, high = axes[0].get_ylim()
     assert all(ax.get_ylim() == (low, high) for ax in axes)
     for shape in explanation.active:
@@ -109,7 +127,7 @@ def test_panels_share_a_scale_that_shows_every_curve(explanation):
 
 
 def test_separate_scales(explanation):
-    axes = plot_shapes(explanation, share_y=False)
+    axes = plot_shapes(explanation)
     assert len({ax.get_ylim() for ax in axes}) == len(axes) > 1
     for ax, shape in zip(axes, explanation.active, strict=True):
         (alone,) = plot_shapes(explanation, terms=[shape.name])
@@ -117,10 +135,10 @@ def test_separate_scales(explanation):
 
 
 def test_limits_of_the_panel(explanation):
-    (ax,) = plot_shapes(explanation, terms=["sex"])
+    (ax,) = plot_shapes(explanation, terms=[OVEN])
     left, right = ax.get_xlim()
-    assert 0.8 < left < 1.0
-    assert 2.0 < right < 2.2
+    assert 85 < left < 100
+    assert 250 < right < 265
     shaded = [patch for patch in ax.patches if patch.get_facecolor()[:3] == (0.93,) * 3]
     assert len(shaded) == 2
 
@@ -501,7 +519,7 @@ class TestLevels:
     def test_labels_are_legible(self, shops):
         names = {"Bonn": "", "Rome": "two\nlines", "Oslo": "  "}
         X = shops[0][["city"]].replace(names)
-        model = LANAMRegressor(**NUMBERS).fit(X, shops[1])
+        model = LANAMRegressor(**NUMBERS, categorical_features=["city"]).fit(X, shops[1])
         (ax,) = plot_shapes(model.explain_global())
         assert tick_words(ax)[:3] == ["''", "'  '", "two lines"]
 
@@ -570,7 +588,7 @@ class TestTiles:
         for name in ("age x city", "age x size", "size x age"):
             if name not in [pair.name for pair in sales.pairs]:
                 continue
-            mean, std = plot_interaction(sales, name)
+            mean, std = plot_interaction(sales, name, kind="map")
             assert [mean.get_title(), std.get_title()] == ["mean", "standard deviation"]
             assert mean.get_xlabel() == std.get_xlabel() == "age"
             assert mean.get_ylabel() in ("city", "size")
@@ -578,7 +596,7 @@ class TestTiles:
 
     def test_numbers_beside_categories(self, sales):
         surface = sales["age x city"]
-        mean, _ = plot_interaction(sales, "age x city")
+        mean, _ = plot_interaction(sales, "age x city", kind="map")
         labels = [label.get_text() for label in mean.get_yticklabels()]
         assert labels == ["Bonn", "Oslo", "Rome", "missing"]
         assert "missing" in tick_words(mean)
@@ -631,6 +649,82 @@ class TestTiles:
         model = LANAMRegressor(interactions=pairs, **NUMBERS).fit(X, shops[1])
         for pair in pairs:
             plot_interaction(model.explain_global(), pair)[0].figure.canvas.draw()
+
+
+class TestCurvesOfCategories:
+    def curves(self, ax):
+        return [line for line in ax.get_lines() if line.get_label() in ("Bonn", "Oslo", "Rome")]
+
+    def test_one_curve_per_category_within_its_data(self, sales):
+        surface = sales["age x city"]
+        (ax,) = plot_interaction(sales, "age x city")
+        drawn_curves = self.curves(ax)
+        assert [line.get_label() for line in drawn_curves] == ["Bonn", "Oslo", "Rome"]
+        for k, line in enumerate(drawn_curves):
+            np.testing.assert_allclose(
+                line.get_ydata(),
+                np.interp(line.get_xdata(), surface.values, surface.mean[: len(surface.values), k]),
+            )
+            seen = surface.values[surface.density[: len(surface.values), k] > 0.0]
+            assert line.get_xdata()[0] >= seen[0]
+            assert line.get_xdata()[-1] <= seen[-1]
+        styles = {(str(line.get_linestyle()), line.get_marker()) for line in drawn_curves}
+        assert len(styles) == 3  # legible without colour
+        names = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert names == ["Bonn", "Oslo", "Rome", "missing"]
+        assert "missing" in tick_words(ax)
+        assert "beyond their main effects" in words(ax.figure)
+
+    def test_bands_have_two_standard_deviations(self, sales):
+        surface = sales["age x city"]
+        (ax,) = plot_interaction(sales, "age x city")
+        line = self.curves(ax)[0]
+        band = ax.collections[0].get_paths()[0].vertices[:, 1]
+        std = np.interp(line.get_xdata(), surface.values, surface.std[: len(surface.values), 0])
+        assert band.max() == pytest.approx((line.get_ydata() + 2 * std).max())
+
+    def test_main_effects_are_added_under_the_joint_posterior(self, sales):
+        (ax,) = plot_interaction(sales, "age x city", main_effects=True)
+        line = self.curves(ax)[2]
+        ages = line.get_xdata()
+        cities = ["Rome"] * len(ages)
+        expected = (
+            sales.evaluate("age", ages)[0]
+            + sales.evaluate("city", cities)[0]
+            + sales.evaluate("age x city", ages, cities)[0]
+        )
+        np.testing.assert_allclose(line.get_ydata(), expected)
+        assert "including their main effects" in words(ax.figure)
+        whole = sales.with_main_effects("age x city")
+        n_values = len(whole.values)
+        within = np.flatnonzero(whole.inside[:n_values, 2])
+        values, cities = whole.values[within], ["Rome"] * len(within)
+        parts = [
+            sales.evaluate("age", values)[1],
+            sales.evaluate("city", cities)[1],
+            sales.evaluate("age x city", values, cities)[1],
+        ]
+        joint = whole.std[within, 2]
+        assert (joint <= np.sum(parts, axis=0) + 1e-12).all()
+        assert not np.allclose(joint, np.linalg.norm(parts, axis=0), rtol=1e-3)  # correlated
+        assert whole.mean.shape == whole.std.shape == whole.density.shape
+        missing = sales["age"].missing_mean + sales["city"].mean[2]
+        missing += sales["age x city"].mean[len(sales["age x city"].values), 2]
+        assert whole.mean[n_values, 2] == pytest.approx(missing)
+
+    def test_maps_include_them_too(self, sales):
+        mean, _ = plot_interaction(sales, "age x weight", main_effects=True)
+        whole = sales.with_main_effects("age x weight")
+        inner = whole.mean[: len(whole.values), : len(whole.second_values)]
+        np.testing.assert_array_equal(np.ravel(drawn(mean)), inner.T.ravel())
+
+    def test_what_cannot_be_drawn(self, sales):
+        with pytest.raises(ValueError, match="use kind='map'"):
+            plot_interaction(sales, "age x weight", kind="curves")
+        with pytest.raises(ValueError, match="choose from 'auto', 'curves' and 'map'"):
+            plot_interaction(sales, "age x weight", kind="lines")
+        with pytest.raises(ValueError, match="pass the name of an interaction"):
+            sales.with_main_effects("age")
 
 
 def main_range(surface):
@@ -709,7 +803,7 @@ class TestClasses:
 
     def test_an_interaction_has_one_row_per_class(self, choice):
         surface = choice["age x city"]
-        axes = plot_interaction(choice, "age x city")
+        axes = plot_interaction(choice, "age x city", kind="map")
         assert axes.shape == (3, 2)
         assert axes[1, 0].get_title() == "mean (car)"
         n_values = len(surface.values)
@@ -722,9 +816,12 @@ class TestClasses:
             tuple(np.abs(surface.mean[surface.density > 0]).max() * np.array([-1, 1]))
         }
         axes[0, 0].figure.canvas.draw()
-        assert plot_interaction(choice, classes=["bus"]).shape == (1, 2)
+        assert plot_interaction(choice, classes=["bus"], kind="map").shape == (1, 2)
+        assert plot_interaction(choice, classes=["bus"]).shape == (1, 1)
         _, own = plt.subplots(1, 2)
         with pytest.raises(ValueError, match="two axes for each of 3 classes, and there are 2"):
+            plot_interaction(choice, axes=own, kind="map")
+        with pytest.raises(ValueError, match="one axes for each of 3 classes, and there are 2"):
             plot_interaction(choice, axes=own)
 
     def test_the_classes_with_the_largest_effects(self, choice):

@@ -148,3 +148,25 @@ def test_invalid_input(explanation, model):
         plot_importance(model)
     with pytest.raises(ValueError, match="coverage=2 must lie between 0 and 1"):
         plot_importance(explanation, coverage=2)
+
+
+def test_the_part_of_missingness_is_dotted():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"value": rng.uniform(-1, 1, 150), "whether": rng.uniform(-1, 1, 150)})
+    y = 2 * X["value"] + 0.1 * rng.standard_normal(150)
+    X.loc[rng.random(150) < 0.3, "whether"] = np.nan
+    y += X["whether"].isna()
+    model = LANAMRegressor(interactions=0, noise="constant").fit(X, y)
+    ax = plot_importance(model.explain_global())
+    (dotted,) = [bar for bar in ax.patches if bar.get_hatch() == "...."]
+    term = model.explain_global()["whether"]
+    assert dotted.get_width() == pytest.approx(term.importance_of_missingness)
+    assert dotted.get_x() + dotted.get_width() == pytest.approx(term.importance)
+    assert term.missingness > 0.9
+    assert "Dotted: due to whether the value is missing." in text_of(ax)
+    lines = str(model.summary()).splitlines()
+    (head,) = [line for line in lines if line.startswith("term ")]
+    rows = {line.split()[0]: line for line in lines if line}
+    place = head.index("missingness")
+    assert rows["whether"][place:].split()[0] == f"{term.missingness:.0%}"
+    assert rows["value"][place:].split()[0] == "-"

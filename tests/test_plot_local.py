@@ -148,7 +148,14 @@ def test_signs_are_distinct_without_colours(local):
             assert filled == (bar.get_width() > 0)
             seen.add(filled)
     assert seen == {True, False}
-    assert "Solid: positive." in text_of(ax)
+    assert "Solid, red: positive. Hatched, blue: negative." in text_of(ax)
+
+
+def test_positive_is_red_and_negative_blue(local):
+    for row in range(5):
+        for bar in bars_of(plot_local(local, row)):
+            red, _, blue, _ = bar.get_edgecolor()
+            assert (red > blue) == (bar.get_width() > 0)
 
 
 def test_labels_have_the_values_of_the_row(local):

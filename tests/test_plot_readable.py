@@ -274,7 +274,7 @@ class TestSignsOfPairs:
     @pytest.mark.parametrize("shift", [-1e3, 0.0, 1e3])
     def test_tiles_below_zero_are_hatched(self, mixed, shift):
         surface = replace(mixed["age x city"], mean=mixed["age x city"].mean + shift)
-        mean, _ = plot_interaction(replace(mixed, terms=(surface,)))
+        mean, _ = plot_interaction(replace(mixed, terms=(surface,)), kind="map")
         hatched = [patch for patch in mean.patches if patch.get_hatch()]
         inner = surface.values[surface.inside.any(axis=1)[: len(surface.values)]]
         for x in np.linspace(inner[0], inner[-1], 7)[1:-1]:
@@ -298,11 +298,75 @@ class TestSignsOfPairs:
         assert actual == {row for row in range(3) if missing_row[row] < 0}
 
     def test_the_colour_bar_is_hatched_alike(self, mixed):
-        mean, _ = plot_interaction(mixed)
+        mean, _ = plot_interaction(mixed, kind="map")
         bar = next(ax for ax in mean.figure.get_axes() if ax.get_label() == "<colorbar>")
         (patch,) = (actual for actual in bar.patches if actual.get_hatch())
         assert patch.get_y() == bar.get_ylim()[0]
         assert patch.get_y() + patch.get_height() == pytest.approx(0.0)
+
+
+@pytest.fixture(scope="module")
+def columns():
+    rng = np.random.default_rng(0)
+    n = 300
+    X = pd.DataFrame(
+        {
+            "area": rng.uniform(1e5, 9e5, n),
+            "grade": rng.choice(np.array(["Ex", "Fa", "Gd", "TA", None], dtype=object), n),
+            "income": rng.choice(["less than 25,000", "up to 50,000", "above 50,000"], n),
+            "answer": rng.choice(["yes", "no", "perhaps"], n),
+            "month": rng.choice([f"month {k}" for k in range(18)], n),
+            "smoker": rng.choice([0.0, 1.0, np.nan], n),
+        }
+    )
+    X.loc[rng.random(n) < 0.2, "area"] = np.nan
+    y = X["area"].fillna(0) / 1e5 + (X["income"] == "up to 50,000") + X["smoker"].fillna(2)
+    model = LANAMRegressor(interactions=0, **NUMBERS).fit(X, y + 0.1 * rng.standard_normal(n))
+    return model.explain_global(), list(X)
+
+
+class TestLabelsNeverCollide:
+    """Measured after drawing, at the sizes at which plots are made."""
+
+    def assert_apart(self, ax):
+        ax.figure.canvas.draw()
+        labels = [*ax.get_xticklabels(), *ax.get_xticklabels(minor=True)]
+        boxes = sorted(
+            (label.get_window_extent() for label in labels if label.get_text()),
+            key=lambda box: box.x0,
+        )
+        for first, second in pairwise(boxes):
+            assert second.x0 >= first.x1 - 1.5
+
+    @pytest.mark.parametrize("n_columns", [2, 6])
+    def test_below_shapes(self, columns, n_columns):
+        for ax in plot_shapes(*columns, n_columns=n_columns):
+            self.assert_apart(ax)
+
+    def test_in_panels_of_any_size(self, columns):
+        for width in (1.5, 3.0, 9.0):
+            _, axes = plt.subplots(1, 6, figsize=(width * 6, 2.0))
+            for ax in plot_shapes(*columns, axes=axes):
+                self.assert_apart(ax)
+
+    def test_short_words_stay_horizontal(self, columns):
+        (ax,) = plot_shapes(columns[0], ["answer"])
+        assert {label.get_rotation() for label in ax.get_xticklabels()} == {0.0}
+        (ax,) = plot_shapes(columns[0], ["month"])
+        assert {label.get_rotation() for label in ax.get_xticklabels()} == {90.0}
+
+
+def test_unseen_and_rare_values_do_not_set_the_scale(wide):
+    (ax,) = plot_shapes(wide[0], ["sex"])
+    shape = wide[0]["sex"]
+    far = replace(
+        shape, unseen_std=1e6, missing_std=1e6, missing_density=0.001, density=shape.density / 0.7
+    )
+    (other,) = plot_shapes(replace(wide[0], terms=(far,)), ["sex"])
+    assert np.abs(other.get_ylim()).max() < 2 * np.abs(ax.get_ylim()).max()
+    frequent = replace(shape, missing_std=1e6)
+    (third,) = plot_shapes(replace(wide[0], terms=(frequent,)), ["sex"])
+    assert third.get_ylim()[1] > 1e6
 
 
 def test_calibration_and_retention():

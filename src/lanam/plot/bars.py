@@ -11,6 +11,8 @@ import numpy as np
 from lanam.explain import GlobalExplanation, Shape, Surface
 from lanam.explain.terms import term_names
 from lanam.plot.common import (
+    DOWN,
+    UP,
     VERBATIM,
     Style,
     in_percent,
@@ -37,19 +39,26 @@ _WIDTH = 9.0
 _LOOKS: dict[str, Style] = {
     "solid": {"facecolor": "#8fb0d3"},
     "hatched": {"facecolor": "white", "hatch": "////"},
+    "up": {"facecolor": UP, "edgecolor": UP},
+    "down": {"facecolor": "white", "edgecolor": DOWN, "hatch": "////"},
     "hollow": {"facecolor": "white", "linestyle": (0, (1, 1))},
+    "dotted": {"facecolor": "white", "hatch": "...."},
 }
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from zero, with its interval; ``look`` is ``"solid"``, ``"hatched"`` or ``"hollow"``."""
+    """A bar from zero, with its interval; ``look`` is one of the above.
+
+    ``dotted`` is the length of a dotted part at its end.
+    """
 
     name: str
     size: float
     low: float
     high: float
     look: str = "solid"
+    dotted: float = 0.0
 
 
 def bar_panel(ax: Axes | None, n_bars: int) -> tuple[Axes, bool]:
@@ -64,7 +73,12 @@ def draw_bars(ax: Axes, bars: Sequence[Bar], *, signed: bool = False) -> None:
     largest = max((abs(bar.size) for bar in bars), default=1.0) or 1.0
     form = ("+" if signed else "") + number_format(largest, 3)
     for row, bar in enumerate(bars):
-        ax.barh(row, bar.size, height=0.62, edgecolor="#12436d", linewidth=0.8, **_LOOKS[bar.look])
+        look: Style = {"edgecolor": "#12436d", "linewidth": 0.8} | _LOOKS[bar.look]
+        ax.barh(row, bar.size, height=0.62, **look)
+        if bar.dotted:
+            ax.barh(
+                row, bar.dotted, left=bar.size - bar.dotted, height=0.62, **look | _LOOKS["dotted"]
+            )
     sizes, lows, highs = (
         np.array([getattr(bar, name) for bar in bars]) for name in ("size", "low", "high")
     )
@@ -109,7 +123,7 @@ def plot_importance(
     """Plot the importance of terms: their mean absolute contribution over the training data.
 
     The most important are at the top, with credible intervals. Main effects are solid, interactions
-    hatched.
+    hatched. The dotted part of a bar is due to whether the value is missing, not to the value.
 
     Parameters
     ----------
@@ -148,7 +162,8 @@ def plot_importance(
     for term, name in zip(drawn, term_names(drawn), strict=True):
         low, high = term.importance_interval(coverage)
         look = "hatched" if term.joint else "solid"
-        bars.append(Bar(name, term.importance, low, high, look))
+        dotted = term.importance_of_missingness
+        bars.append(Bar(name, term.importance, low, high, look, dotted))
     ax, is_new = bar_panel(ax, len(bars))
     draw_bars(ax, bars)
     ax.set_xlim(left=0.0)
@@ -168,6 +183,8 @@ def _notes(
     key = f"Error bars: {in_percent(coverage)} credible intervals."
     if any(isinstance(term, Surface) for term in drawn):
         key = f"Solid: main effects. Hatched: interactions. {key}"
+    if any(term.importance_of_missingness > 0.0 for term in drawn):
+        key += " Dotted: due to whether the value is missing."
     notes = [key] if drawn else []
     if edited := [term for term in drawn if term.was_edited]:
         notes.append(f"{term_count(len(edited), 'edited by hand')}: {term_list(edited)}.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -48,14 +49,23 @@ _MAX_NAMED = 6
 _LINE_HEIGHT = 0.15
 _CHARACTER_WIDTH = 0.09
 
-#: Tick labels are rotated if they have more characters in total, or if there are more labels.
-_MAX_CHARACTERS = 30
+#: Width of a character, of a digit, and height of a line of a tick label in inches, with its margin.
+_TICK_CHARACTER = 0.075
+_DIGIT = 0.09
+TICK_LINE = 0.13
+_THIN_LINE = 0.095
+
+#: Labels have at most this many lines, or are rotated; more labels than this are smaller.
+_MAX_LINES = 2
 _MANY_LABELS = 9
 
 #: Width of the slot for missing values beside a curve or a surface, as a fraction of the panel.
 SLOT = 0.17
 
 _CURVE, _BAND = "#12436d", "#a9c4e0"
+
+#: Of contributions above and below zero, as in maps of interactions and in the report.
+UP, DOWN = "#b2182b", "#2166ac"
 
 #: The line between values and slots.
 SEPARATOR: Style = {
@@ -242,16 +252,48 @@ def by_name(
     return curves
 
 
-def are_rotated(labels: Sequence[str]) -> bool:
-    """Whether the tick labels below a panel are rotated."""
-    return len(labels) > _MANY_LABELS or sum(map(len, labels)) > _MAX_CHARACTERS
+def fit_labels(labels: Sequence[str], pitch: float) -> tuple[list[str], bool]:
+    """Labels below a panel that are ``pitch`` inches apart: wrapped, or else to be rotated."""
+    width = max(int(pitch / _TICK_CHARACTER), 1)
+    wrapped = ["\n".join(textwrap.wrap(label, width, break_long_words=False)) for label in labels]
+    for texts in (list(labels), wrapped):
+        sizes = [max(map(len, text.split("\n"))) for text in texts]
+        apart = all(first + second <= 2 * width for first, second in pairwise(sizes))
+        if apart and all(text.count("\n") < _MAX_LINES for text in texts):
+            return texts, False
+    return list(labels), True
+
+
+def label_height(labels: Sequence[str], pitch: float) -> float:
+    """Height in inches that such labels need beyond one line."""
+    texts, rotated = fit_labels(labels, pitch)
+    if rotated:
+        return 0.065 * max(map(len, texts))
+    return TICK_LINE * max((text.count("\n") for text in texts), default=0)
+
+
+def inches_of(ax: Axes, axis: Direction) -> float:
+    """The size of a panel along one of its axes."""
+    extent = ax.get_window_extent()
+    return float((extent.width if axis == "x" else extent.height) / ax.figure.dpi)
 
 
 def write_labels(
     ax: Axes, axis: Direction, places: Sequence[float], labels: Sequence[str], n_levels: int
 ) -> None:
-    """Tick labels of categories; those after the first ``n_levels`` are not of the data, and italic."""
-    turned = axis == "x" and are_rotated(labels)
+    """Tick labels of categories; those after the first ``n_levels`` are not of the data, and italic.
+
+    They are wrapped, rotated or, in a very small panel, partly left out, so that none overlap. The limits
+    of the axis are set before.
+    """
+    low, high = ax.get_xlim() if axis == "x" else ax.get_ylim()
+    pitch = inches_of(ax, axis) / abs(high - low)
+    labels, turned = fit_labels(labels, pitch) if axis == "x" else (list(labels), False)
+    if turned or axis == "y":
+        step = max(math.ceil(_THIN_LINE / pitch), 1)
+        labels = [
+            label if (len(labels) - 1 - k) % step == 0 else "" for k, label in enumerate(labels)
+        ]
     (ax.set_xticks if axis == "x" else ax.set_yticks)(
         places,
         labels,
@@ -268,18 +310,35 @@ def add_slots(
     ax: Axes, axis: Direction, limits: tuple[float, float], slot: float, names: Sequence[str]
 ) -> None:
     """Slots beyond the end of a numeric axis for missing values and the like, with their names."""
-    from matplotlib.ticker import MaxNLocator
-
     low, high = limits
     end = high + slot * len(names)
     places = [high + (k + 0.5) * slot for k in range(len(names))]
     scale_axis = ax.xaxis if axis == "x" else ax.yaxis
-    ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-    scale_axis.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
+    room = 0.5 * _TICK_CHARACTER * len(names[0]) if axis == "x" else 0.5 * TICK_LINE
+    inches = inches_of(ax, axis) / (end - low)  # per unit
+    scale_axis.set_ticks(_fitting_ticks(axis, limits, places[0] - room / inches, inches))
     scale_axis.set_ticks(places, names, minor=True, fontsize="small", color="0.35", style="italic")
     ax.tick_params(axis=axis, which="minor", length=0)
     (ax.set_xlim if axis == "x" else ax.set_ylim)(low, end)
     (ax.axvline if axis == "x" else ax.axhline)(high, **SEPARATOR)
+
+
+def _fitting_ticks(
+    axis: Direction, limits: tuple[float, float], end: float, inches: float
+) -> list[float]:
+    """As many ticks as there is space for, with labels that end before ``end``."""
+    from matplotlib.ticker import MaxNLocator
+
+    ticks: list[float] = []
+    for most in (4, 3, 2, 1):
+        places = MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=1).tick_values(*limits)
+        places = [float(place) for place in places if limits[0] <= place <= limits[1]]
+        wide = max((len(f"{place:.6g}") for place in places), default=1)
+        size = (_DIGIT * (wide + 1) if axis == "x" else TICK_LINE) / inches
+        ticks = [place for place in places if place + 0.5 * size <= end]
+        if all(second - first >= size for first, second in pairwise(ticks)):
+            break
+    return ticks
 
 
 def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> list[str]:

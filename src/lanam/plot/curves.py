@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from lanam.core.arrays import Array, IntArray
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
-from lanam.explain.ranges import edited_ranges, trimmed
+from lanam.explain.ranges import edited_ranges, trimmed, two_values
 from lanam.explain.terms import Other
 from lanam.plot.common import (
     EDITED,
@@ -104,6 +104,9 @@ def draw_shape(
 
 def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]:
     """Draw a numeric column: curves or single values; returns notes."""
+    if two_values(shape) is not None:
+        _draw_two_values(ax, shape, series)
+        return []
     inner = shape.values[shape.inside]
     lowest, highest = trimmed(shape.values, shape.density, inner)
     margin = _BEYOND * (highest - lowest) or 0.5
@@ -133,8 +136,30 @@ def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]
     return []
 
 
+def _draw_two_values(ax: Axes, shape: Shape, series: Sequence[Series]) -> None:
+    """Draw a column of two values, such as 0 and 1: there is nothing in between."""
+    seen = two_values(shape)
+    values, density = shape.values[seen], shape.density[seen]
+    gap = float(values[1] - values[0])
+    left, right = float(values[0]) - 0.5 * gap, float(values[1]) + 0.5 * gap
+    ax.set_xlim(left, right)
+    for start, end in edited_ranges(shape):
+        ax.axvspan(max(start, left), min(end, right), **EDITED)
+    for one in series:
+        moments = one.of(shape.mean)[seen], one.of(shape.std)[seen]
+        _draw_marks(ax, values + one.shift * gap, *moments, one)
+    tallest = float(density.max())
+    _draw_strip(ax, values - 0.2 * gap, density, 0.4 * gap, tallest)
+    if shape.missing_density is not None:
+        slot = 0.5 * gap
+        add_slots(ax, "x", (left, right), slot, ["missing"])
+        _draw_others(ax, shape, [right + 0.5 * slot], slot, series, tallest)
+    ax.set_xticks(values, [f"{value:.6g}" for value in values])
+
+
 def _percent(share: float) -> str:
-    return f"{max(share, 0.001):.1%}" if share < 0.0995 else f"{share:.0%}"
+    plain = 0.0995 <= share < 0.995 or share == 1.0
+    return f"{share:.0%}" if plain else f"{min(max(share, 0.001), 0.999):.1%}"
 
 
 def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:

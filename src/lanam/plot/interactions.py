@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Surface
 from lanam.interactions import InteractionScores
+from lanam.plot.by_category import MAX_CURVES, curve_series, draw_curve_legend, draw_curves
 from lanam.plot.common import (
     MAX_NAME,
     VERBATIM,
@@ -51,6 +52,8 @@ _MAX_WRITTEN = 12
 _MAX_COLUMNS = 40
 
 _PAIR_KEY = "Joint effect of the two columns beyond their main effects."
+_WHOLE_KEY = "Joint effect of the two columns, including their main effects."
+_CURVE_KEY = "Bands: two standard deviations. Curves end where their category has no data."
 _CONTOUR_KEY = "Contours: mean in units of its standard deviation."
 _LINE_KEY = "Lines: the mean is at least two standard deviations from zero."
 _BOLD_KEY = "Bold: the mean is at least two standard deviations from zero."
@@ -65,11 +68,16 @@ def plot_interaction(
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     classes: Sequence[object] | None = None,
+    kind: str = "auto",
+    main_effects: bool = False,
 ) -> NDArray[np.object_]:
-    """Plot a pairwise interaction: its posterior mean and standard deviation.
+    """Plot a pairwise interaction: curves of categories, or a map of posterior mean and standard deviation.
 
-    The interaction is the joint effect of two columns beyond their main effects. Regions without
-    training data are greyed out. Categories and missing values have a row or column of tiles.
+    The interaction is the joint effect of two columns beyond their main effects.
+
+    Of a numeric and a categorical column, the most frequent categories have one curve each, with a band of
+    two standard deviations, over the range of their data. Other interactions are maps: regions without
+    training data are greyed out, and categories and missing values have a row or column of tiles.
 
     Parameters
     ----------
@@ -78,15 +86,19 @@ def plot_interaction(
     term : str or pair of str, default=None
         The interaction's name (``"a x b"``) or its columns; by default the most important active one.
     axes : array of Axes, default=None
-        Two for each class shown; by default those of a new figure.
+        Two for each class shown, or one for curves; by default those of a new figure.
     classes : sequence of labels, default=None
         With more than two classes, those to show, one row each; by default all, or the four with the
         largest effects.
+    kind : {"auto", "curves", "map"}, default="auto"
+        Curves are for a numeric and a categorical column, and the default for these.
+    main_effects : bool, default=False
+        Whether to include the main effects of both columns, for their whole joint effect.
 
     Returns
     -------
     axes : ndarray of Axes
-        Of mean and standard deviation; (n_classes, 2) with more than two classes.
+        Of mean and standard deviation, or one of curves; with more than two classes one row for each.
 
     Examples
     --------
@@ -105,19 +117,57 @@ def plot_interaction(
     surface = _find_pair(explanation, term)
     several = explanation.family.link.several
     series = series_of(explanation, [surface], classes, _MAX_PAIR_CLASSES)
+    if main_effects:
+        surface = explanation.with_main_effects(surface.name)
     view = lay_out(surface)
-    panels = _pair_panels(view, len(series)) if axes is None else read_panels(axes)
-    if panels.size != 2 * len(series):
+    curved = _is_curved(view, kind)
+    width = 1 if curved else 2
+    panels = _pair_panels(view, len(series), width) if axes is None else read_panels(axes)
+    if panels.size != width * len(series):
         each = f" for each of {len(series)} classes" if several else ""
-        raise ValueError(f"an interaction needs two axes{each}, and there are {panels.size}")
-    panels = panels.reshape(len(series), 2)
+        needed = "one axes" if curved else "two axes"
+        raise ValueError(f"an interaction needs {needed}{each}, and there are {panels.size}")
+    panels = panels.reshape(len(series), width)
     unit = "centred logit" if several else explanation.unit
-    scale = _colour_scale(surface, series)
-    for row, one in zip(panels, series, strict=True):
-        _draw_pair(row, view, one, scale, unit)
+    if curved:
+        _draw_rows_of_curves(panels[:, 0], view, series, unit)
+    else:
+        scale = _colour_scale(surface, series)
+        for row, one in zip(panels, series, strict=True):
+            _draw_pair(row, view, one, scale, unit)
     if axes is None:
-        _write_pair_note(panels[0, 0], view, hidden_classes(explanation, series))
+        keys = (_curve_keys if curved else _map_keys)(view)
+        first = _WHOLE_KEY if main_effects else _PAIR_KEY
+        notes = [first, *keys, *hidden_classes(explanation, series)]
+        write_notes(panels[0, 0], [" ".join(notes)])
     return panels if several else panels[0]
+
+
+def _is_curved(view: View, kind: str) -> bool:
+    """Whether an interaction is plotted as curves."""
+    if kind not in ("auto", "curves", "map"):
+        raise ValueError(f"kind={kind!r} is not known: choose from 'auto', 'curves' and 'map'")
+    if kind == "curves" and not view.mixed:
+        raise ValueError(
+            f"{view.surface.name!r} cannot be plotted as kind='curves', which are for a numeric and a "
+            "categorical column: use kind='map'"
+        )
+    return view.mixed and kind != "map"
+
+
+def _draw_rows_of_curves(
+    panels: NDArray[np.object_], view: View, series: Sequence[Series], unit: str
+) -> None:
+    """Draw curves for each class, or once, and one legend."""
+    curves = curve_series(view)
+    for ax, one in zip(panels, series, strict=True):
+        draw_curves(ax, view, one, curves)
+        ax.set_ylabel(f"contribution to the\n{unit}", **VERBATIM)
+        ax.set_xlabel(_side_name(view.across, 60), **VERBATIM)
+        if one.name:
+            name = shorten(one_line(one.name), MAX_NAME)
+            ax.set_title(name, fontsize="medium", **VERBATIM)
+    draw_curve_legend(panels[0], view)
 
 
 def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | None) -> Surface:
@@ -141,11 +191,11 @@ def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | Non
     raise KeyError(f"no interaction {term!r}; the model has {names}")
 
 
-def _pair_panels(view: View, n_rows: int) -> NDArray[np.object_]:
+def _pair_panels(view: View, n_rows: int, n_columns: int) -> NDArray[np.object_]:
     n_up = sum(len(part.middles) for part in view.up.parts) if not view.up.smooth else 0
-    height = max(3.9, 1.6 + 0.19 * n_up)
+    height = 3.9 if n_columns == 1 else max(3.9, 1.6 + 0.19 * n_up)
     _, panels = pyplot().subplots(
-        n_rows, 2, figsize=(8.4, height * n_rows), layout="constrained", squeeze=False
+        n_rows, n_columns, figsize=(8.4, height * n_rows), layout="constrained", squeeze=False
     )
     return np.asarray(panels)
 
@@ -193,18 +243,34 @@ def _label_side(ax: Axes, axis: Direction, side: Side, width: int) -> None:
         add_slots(ax, axis, (low, high), (end - high) / len(side.others), side.others)
     elif not side.smooth:
         places = np.concatenate([part.middles for part in side.parts]).tolist()
-        write_labels(ax, axis, places, [*short_labels(side.values), *side.others], len(side.values))
         set_limits(low, end)
+        write_labels(ax, axis, places, [*short_labels(side.values), *side.others], len(side.values))
     if side.others:
         (ax.axvline if axis == "x" else ax.axhline)(high, color="white", linewidth=2.0)
-    name = textwrap.fill(shorten(one_line(side.name), 2 * width), width)
-    (ax.set_xlabel if axis == "x" else ax.set_ylabel)(name, **VERBATIM)
+    (ax.set_xlabel if axis == "x" else ax.set_ylabel)(_side_name(side, width), **VERBATIM)
 
 
-def _write_pair_note(ax: Axes, view: View, notes: Sequence[str]) -> None:
-    """Write the key to the plot."""
+def _side_name(side: Side, width: int) -> str:
+    return textwrap.fill(shorten(one_line(side.name), 2 * width), width)
+
+
+def _curve_keys(view: View) -> list[str]:
+    """The key to curves."""
+    keys = [_CURVE_KEY]
+    hidden = int((view.oriented(view.surface.density).sum(axis=0) > 0.0).sum()) - MAX_CURVES
+    if hidden > 0:
+        keys.append(f"{hidden} rarer categories are not shown (kind='map' has all).")
+    if view.across.others:
+        keys.append("Right: missing values.")
+    if view.surface.was_edited:
+        keys.append(_EDITED_KEY)
+    return keys
+
+
+def _map_keys(view: View) -> list[str]:
+    """The key to a map."""
     smooth = (view.across.smooth, view.up.smooth)
-    keys = [_PAIR_KEY]
+    keys = []
     if all(smooth):
         keys.append(_CONTOUR_KEY)
     if any(smooth) and (not all(smooth) or view.across.others or view.up.others):
@@ -213,7 +279,7 @@ def _write_pair_note(ax: Axes, view: View, notes: Sequence[str]) -> None:
     keys.append(_VEIL_KEY)
     if view.surface.was_edited:
         keys.append(_EDITED_KEY)
-    write_notes(ax, [" ".join([*keys, *notes])])
+    return keys
 
 
 def plot_interaction_matrix(scores: InteractionScores, axes: Axes | None = None) -> Axes:

@@ -46,7 +46,8 @@ def plot_local(
     """Plot the contributions of the terms to one prediction, with credible intervals.
 
     Terms whose interval includes zero are left out; their number and total contribution are stated below
-    the axis. The largest contributions are at the top; positive ones are solid, negative ones hatched.
+    the axis. The largest contributions are at the top; positive ones are solid and red,
+    negative ones hatched and blue.
 
     Parameters
     ----------
@@ -105,9 +106,9 @@ def plot_local(
 
 
 def _bars(account: _Account, shown: Sequence[int]) -> list[Bar]:
-    """Bars of the terms: solid if positive, hatched if negative, hollow if the interval includes zero."""
+    """Bars of the terms: up if positive, down if negative, hollow if the interval includes zero."""
     labels, (lower, upper) = account.labels(), account.ends
-    direction = np.where(account.mean > 0.0, "solid", "hatched")
+    direction = np.where(account.mean > 0.0, "up", "down")
     looks = np.where(account.excludes_zero, direction, "hollow").tolist()
     return [Bar(labels[k], account.mean[k], lower[k], upper[k], looks[k]) for k in shown]
 
@@ -116,8 +117,8 @@ def _notes(account: _Account, bars: Sequence[Bar]) -> list[str]:
     """The key to the plot."""
     local = account.local
     keys = {
-        "solid": "Solid: positive.",
-        "hatched": "Hatched: negative.",
+        "up": "Solid, red: positive.",
+        "down": "Hatched, blue: negative.",
         "hollow": "Hollow: the interval includes zero.",
     }
     looks = {bar.look for bar in bars}

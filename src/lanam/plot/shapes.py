@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Shape
-from lanam.explain.bands import around, half_width
-from lanam.explain.ranges import in_bulk
+from lanam.explain.bands import half_width
+from lanam.explain.ranges import vertical_range
 from lanam.plot.common import (
     CLASS_COLOURS,
     MAX_NAME,
     Series,
     Style,
-    are_rotated,
     hidden_classes,
     in_percent,
+    label_height,
     own_figure,
     pyplot,
     read_panels,
@@ -39,7 +39,6 @@ from lanam.plot.curves import (
     draw_shape,
     name_lines,
     shown_categories,
-    slot_effects,
     slot_names,
 )
 from lanam.text import cut
@@ -59,8 +58,9 @@ _CLASS_KEY = "Centred logits are log-probabilities minus their mean over the cla
 #: Coverage of simultaneous bands, by default.
 _DEFAULT_COVERAGE = 0.95
 
-#: Height in inches of a further line below a panel.
+#: Height in inches of a further line below a panel, and width of a panel's axis.
 _LINE_HEIGHT = 0.16
+_PANEL_WIDTH = 2.15
 
 #: Above these numbers of panels there are four and five columns.
 _MANY_TERMS = (12, 20)
@@ -73,7 +73,7 @@ def plot_shapes(
     *,
     n_columns: int | None = None,
     classes: Sequence[object] | None = None,
-    share_y: bool = True,
+    share_y: bool = False,
     coverage: float | None = None,
     simultaneous: bool = False,
     max_terms: int | None = None,
@@ -83,8 +83,9 @@ def plot_shapes(
     The line is the posterior mean, the band two standard deviations on either side. The histogram below
     shows the training data; beyond its range the panel is shaded.
 
-    Categories are dots with error bars (the most frequent ones, if there are many); a hollow dot is the
-    effect of unseen and rare categories, a diamond that of missing values.
+    Categories, and the values of a column that has only two, are dots with error bars (the most frequent
+    ones, if there are many); a hollow dot is the effect of unseen and rare categories, a diamond that of
+    missing values.
 
     Parameters
     ----------
@@ -100,8 +101,10 @@ def plot_shapes(
     classes : sequence of labels, default=None
         With more than two classes, those to show, distinguished by colour, marker and line style; by
         default all, or the eight with the largest effects.
-    share_y : bool, default=True
-        Whether all panels have the same vertical scale, so that effects can be compared.
+    share_y : bool, default=False
+        Whether all panels have the same vertical scale, so that effects can be compared; by default each
+        has its own, so that every shape is visible. Effects of values that hardly occur, and of unseen
+        categories, do not set the scale: their error bars may leave the panel.
     coverage : float, default=None
         Posterior probability of the pointwise bands; by default they are two standard deviations on
         either side, which is little more than 95%.
@@ -212,7 +215,7 @@ def _label_height(shape: Shape, n_lines: int) -> float:
     shown = shown_categories(shape)
     height += _LINE_HEIGHT * (len(shown) < len(shape.values))
     labels = [*short_labels(shape.values[shown]), *slot_names(shape)]
-    return height + (0.065 * max(map(len, labels)) if are_rotated(labels) else 0.0)
+    return height + label_height(labels, _PANEL_WIDTH / (len(labels) + 0.6))
 
 
 def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
@@ -238,30 +241,21 @@ def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
 
 
 def _vertical_limits(sized_shapes: Sequence[tuple[Shape, list[Series]]]) -> tuple[float, float]:
-    """Limits for all curves, for their bands within the bulk of the data, and for the histogram.
-
-    Bands that are wide because of a few outlying rows may leave the panel.
-    """
+    """Limits for all curves, for their bands within the bulk of the data, and for the histogram."""
     low, high = 0.0, 0.0
     for shape, series in sized_shapes:
-        shown, bulk = _shown(shape), in_bulk(shape)
-        for one in series:
-            half = one.outer or one.half
-            mean = one.of(shape.mean)
-            reach = np.where(bulk, half * one.of(shape.std), 0.0)
-            low = min(low, float((mean - reach)[shown].min(initial=0.0)))
-            high = max(high, float((mean + reach)[shown].max(initial=0.0)))
-            for _, other_mean, other_std, _ in slot_effects(shape):
-                lower, upper = around(one.of(other_mean, 0), one.of(other_std, 0), half)
-                low, high = min(low, float(lower)), max(high, float(upper))
+        classes = [one.class_index for one in series] if shape.mean.ndim > 1 else None
+        half = np.array([one.outer or one.half for one in series])
+        ends = vertical_range(shape, _shown(shape), half if classes else half[0], classes)
+        low, high = min(low, ends[0]), max(high, ends[1])
     height = (high - low) or 1.0
     return low - height * (STRIP + 0.06), high + 0.06 * height
 
 
-def _shown(shape: Shape) -> NDArray[np.bool_]:
-    """Which values are shown."""
+def _shown(shape: Shape) -> NDArray[np.bool_] | None:
+    """Which categories are shown."""
     if shape.kind != "categorical":
-        return shape.inside
+        return None
     return np.isin(np.arange(len(shape.values)), shown_categories(shape))
 
 

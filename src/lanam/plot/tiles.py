@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _Cell = TypeVar("_Cell", np.float64, np.bool_)
 
+#: Displayed names of entries that are not values.
+OTHER_NAMES = {MISSING: "missing", OTHER_LEVELS: "other categories"}
+
 #: Tiles along a numeric axis.
 _N_TILES = 80
 
@@ -114,6 +117,11 @@ class View:
         return np.asarray(across.weights @ self.oriented(table) @ up.weights.T)
 
     @property
+    def mixed(self) -> bool:
+        """Whether one column is numeric and one categorical."""
+        return self.across.smooth and not self.up.smooth
+
+    @property
     def written(self) -> bool:
         """Whether all columns are categorical, with few enough tiles for numbers."""
         if self.across.smooth or self.up.smooth:
@@ -150,8 +158,7 @@ def _side(axis: SurfaceAxis) -> Side:
     if occurring:
         edges = main.edges[-1] + step * np.arange(len(occurring) + 1, dtype=np.float64)
         parts.append(Section(edges, eye[[n_values + k for k in occurring]]))
-    words = {MISSING: "missing", OTHER_LEVELS: "other categories"}
-    names = tuple(words[others[k]] for k in occurring)
+    names = tuple(OTHER_NAMES[others[k]] for k in occurring)
     return Side(axis.name, values, tuple(parts), names)
 
 
