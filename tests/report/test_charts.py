@@ -1,10 +1,12 @@
 """The report's charts in a browser: the data passed to plotly agree with the model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from lanam import LANAMRegressor
 from lanam.explain import Surface
-from tests.report.examples import CITY, CLASSES, KINDS, example
+from tests.report.examples import CITY, CLASSES, KINDS, example, only_noisy
 from tests.report.pages import Page
 
 
@@ -19,7 +21,7 @@ def traces_of(page, name, place=0):
         type: trace.type, x: plain(trace.x), y: plain(trace.y), mode: trace.mode,
         z: trace.z === undefined ? null : Array.from(trace.z, plain),
         error: trace.error_y ? plain(trace.error_y.array) : null, text: plain(trace.text),
-        xaxis: trace.xaxis ?? null, density: trace.yaxis === "y2",
+        xaxis: trace.xaxis ?? null, yaxis: trace.yaxis ?? null, density: trace.yaxis === "y2",
       }));
     }"""
     return page.evaluate(code, [name, place])
@@ -39,6 +41,30 @@ def check_signs(trace, signs, pair, entries):
             i, j = trace["x"].index(x), trace["y"].index(y)
             assert abs(mean[i, j]) >= 1.999 * std[i, j]
             assert sign == ("+" if mean[i, j] > 0 else "−")
+
+
+def check_missing(traces, pair, surface, rows, columns):
+    """Rows with a missing number have tiles of their own, as in plot_interaction."""
+    missing = [
+        [len(axis.values)]
+        if axis.kind == "numeric" and axis.others and axis.density[-1] > 0
+        else []
+        for axis in pair.axes
+    ]
+    blocks = {
+        ("x2", "y"): np.ix_(missing[0], columns),
+        ("x", "y2"): np.ix_(rows, missing[1]),
+        ("x2", "y2"): np.ix_(*missing),
+    }
+    for place, entries in blocks.items():
+        maps = [t for t in traces if (t["xaxis"], t["yaxis"]) == place and t["type"] == "heatmap"]
+        if not surface[entries].size:
+            assert not maps
+            continue
+        tiles, veil = maps
+        np.testing.assert_allclose(tiles["z"], surface[entries].T, rtol=1e-3, atol=1e-12)
+        veiled = np.array([[cell is not None for cell in row] for row in veil["z"]])
+        assert not (veiled & (pair.density[entries].T > 0.0)).any()
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "counts", "two", "many"])
@@ -102,7 +128,8 @@ class TestShapes:
             for place, surface in enumerate((pair.mean, pair.std)):
                 if surface.ndim == 3:
                     surface = surface[:, :, 0]
-                trace, veil, *signs = traces_of(page, pair.name, place)
+                traces = traces_of(page, pair.name, place)
+                trace, veil, *signs = [t for t in traces if t["xaxis"] == "x" and t["yaxis"] == "y"]
                 assert trace["type"] == "heatmap"
                 rows = entries_drawn(pair, 0)
                 columns = entries_drawn(pair, 1)
@@ -113,13 +140,15 @@ class TestShapes:
                 assert not (veiled & seen).any()
                 assert len(signs) == (place == 0)
                 check_signs(trace, signs, pair, np.ix_(rows, columns))
+                check_missing(traces, pair, surface, rows, columns)
 
     def test_importances(self, drawn, kind):
         page = drawn(kind)
         chart = page.evaluate("""() => {
-          const [bars] = document.getElementById("importance-chart").data;
+          const [bars, missing] = document.getElementById("importance-chart").data;
           return { x: Array.from(bars.x), more: bars.error_x.array, less: bars.error_x.arrayminus,
-            shape: bars.marker.pattern.shape };
+            shape: bars.marker.pattern.shape, missing: Array.from(missing.x),
+            base: Array.from(missing.base) };
         }""")
         terms = example(kind).model.explain_global().active[::-1]
         assert chart["x"] == pytest.approx([term.importance for term in terms], rel=1e-5)
@@ -128,6 +157,10 @@ class TestShapes:
             [min(2 * term.importance_std, term.importance) for term in terms], rel=1e-5
         )
         assert chart["shape"] == ["/" if term.kind == "pair" else "" for term in terms]
+        parts = [term.importance_of_missingness for term in terms]
+        assert chart["missing"] == pytest.approx(parts, rel=1e-5)
+        assert any(parts)
+        assert np.add(chart["missing"], chart["base"]) == pytest.approx(chart["x"], rel=1e-5)
 
 
 def entries_drawn(pair, axis):
@@ -166,6 +199,43 @@ def test_calibration_and_history(drawn):
     )
 
 
+def test_the_curves_of_the_noise(open_report, tmp_path):
+    model = only_noisy().model
+    page = open_report(model.report(tmp_path / "noisy.html"))
+    page.evaluate("() => lanam.drawAll()")
+    noise = model.explain_noise()
+    names = page.evaluate("""() => [...document.querySelectorAll("#noise-grid h3")]
+        .map((title) => title.textContent)""")
+    assert names == [term.name for term in noise.active]
+    (shape,) = [term for term in noise.active if term.kind == "smooth"]
+    drawn_curve = page.evaluate(
+        """(place) => {
+          const { data, layout } = document.querySelectorAll("#noise-grid .chart")[place];
+          return { y: Array.from(data[2].y), title: layout.yaxis.title.text };
+        }""",
+        names.index(shape.name),
+    )
+    np.testing.assert_allclose(drawn_curve["y"], shape.mean, atol=1e-4)
+    assert drawn_curve["title"] == noise.unit
+
+
+def test_less_important_shapes_are_collapsed(open_report, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 14)), columns=[f"x{k}" for k in range(14)])
+    model = LANAMRegressor(interactions=0, noise="constant").fit(X, X.sum(axis=1))
+    page = open_report(model.report(tmp_path / "many.html"))
+    terms = [term.name for term in model.explain_global().active]
+    assert len(terms) == 14
+    count = """(place) => [...document.querySelectorAll(place)].map((title) => title.textContent)"""
+    assert page.evaluate(count, "#shape-grid h3") == terms[:12]
+    assert page.evaluate(count, "#more-shapes h3") == terms[12:]
+    assert page.locator("#more-shapes summary").text_content() == "2 less important terms"
+    assert not page.locator("#more-shapes h3").first.is_visible()
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#more-shapes h3").first.is_visible()
+    assert page.evaluate("() => document.querySelector('#more-shapes .chart').data.length") > 0
+
+
 def test_shared_or_separate_scales(drawn):
     page = drawn("gaussian")
 
@@ -173,10 +243,10 @@ def test_shared_or_separate_scales(drawn):
         return page.evaluate("""() => [...document.querySelectorAll("#shape-grid .chart")]
             .map((chart) => JSON.stringify(chart.layout.yaxis.range))""")
 
-    assert len(set(ranges())) == 1
-    page.uncheck("#same-scale")
     assert len(set(ranges())) > 1
     page.check("#same-scale")
+    assert len(set(ranges())) == 1
+    page.uncheck("#same-scale")
 
 
 def test_charts_are_drawn_lazily(open_report, report_of):

@@ -150,7 +150,7 @@ class TestHostileNames:
 
     def test_they_are_shown_verbatim(self, page_of, kind):
         page = page_of(kind)
-        tables = [table.rows() for table in page.one(id="overview").all("table")]
+        tables = [table.rows() for table in page.one(id="data-and-fit").all("table")]
         (row,) = (row for row in tables[0] if row[0] == CITY)
         for city in CITIES[:3]:
             assert city in row[2]
@@ -169,7 +169,7 @@ class TestHostileNames:
 def test_hostile_classes(page_of):
     page = page_of("many")
     assert tuple(page.data["classes"]) == CLASSES
-    facts = page.one(id="overview").one("dl").words
+    facts = page.one(id="data-and-fit").one("dl").words
     assert ", ".join(CLASSES) in facts
 
 
@@ -303,7 +303,7 @@ class TestRows:
         page = write(gaussian.model, gaussian.X, gaussian.y, n_rows=5)
         places = [0, 50, 100, 149, 199]
         rows = page.data["rows"]
-        assert rows["names"] == [f"row {place}" for place in places]
+        assert rows["names"] == [f"row {place + 1}" for place in places]
         cells = unpacked(rows["cells"]).reshape(5, -1)
         np.testing.assert_array_equal(cells, gaussian.model._columns(gaussian.X)[places])
         assert rows["observed"] == gaussian.y[places].tolist()
@@ -312,7 +312,7 @@ class TestRows:
 
     def test_fewer_rows_than_requested(self, gaussian, write):
         rows = write(gaussian.model, gaussian.X[:7], n_rows=50).data["rows"]
-        assert rows["names"] == [f"row {place}" for place in range(7)]
+        assert rows["names"] == [f"row {place + 1}" for place in range(7)]
         assert rows["observed"] is None
 
     def test_two_hundred_by_default(self, gaussian, write):
@@ -378,7 +378,8 @@ class TestCalibration:
         expected = coverage_report(case.model, case.X, case.y, **case.more)
         section = page_of(kind).one(id="calibration")
         actual = [table.rows() for table in section.all("table")]
-        assert actual == [[list(row) for row in table] for table in expected.tables()]
+        tables = [expected.performance.table(), *expected.tables()]
+        assert actual == [[list(row) for row in table] for table in tables]
         assert section.one("p", **{"class": "verdict"}).text == expected.verdict
         scores = section.one("dl")
         assert [
@@ -407,7 +408,7 @@ class TestCalibration:
 
 
 def facts_of(page):
-    facts = page.one(id="overview").one("dl")
+    facts = page.one(id="data-and-fit").one("dl")
     return {
         name.text: value.text for name, value in zip(facts.all("dt"), facts.all("dd"), strict=True)
     }
@@ -415,7 +416,7 @@ def facts_of(page):
 
 class TestOverview:
     def test_columns(self, page_of, gaussian):
-        head, *rows = page_of("gaussian").one(id="overview").one("table").rows()
+        head, *rows = page_of("gaussian").one(id="data-and-fit").one("table").rows()
         assert head == ["column", "kind", "values", "missing"]
         assert [row[0] for row in rows] == list(gaussian.X.columns)
         actual = {row[0]: row[1:] for row in rows}
@@ -557,7 +558,33 @@ class TestTerms:
         page = write(plain[0])
         assert not list(page.all(id="pairs"))
         links = [link.attributes["href"] for link in page.one("nav").all("a")]
-        assert links == ["#overview", "#what-if", "#importances", "#shapes", "#calibration"]
+        names = ["overview", "calibration", "shapes", "importances", "what-if", "data-and-fit"]
+        assert links == [f"#{name}" for name in names]
+        assert [section.attributes["id"] for section in page.all("section")] == names
+
+    def test_long_lists_are_collapsed(self, write):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.normal(size=(60, 14)), columns=[f"x{k}" for k in range(14)])
+        model = LANAMRegressor(interactions=0, noise="constant").fit(X, X["x0"])
+        page = write(model)
+        for section in ("importances", "data-and-fit"):
+            lists = list(page.one(id=section).all("details"))
+            assert lists
+            assert not any("open" in each.attributes for each in lists)
+        short = write(LANAMRegressor(interactions=0, noise="constant").fit(X[["x0"]], X["x0"]))
+        assert all(
+            "open" in each.attributes for each in short.one(id="data-and-fit").all("details")
+        )
+
+    def test_cautions_come_first(self, write):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"asked later": rng.normal(size=150)})
+        X.loc[rng.random(150) < 0.4, "asked later"] = np.nan
+        y = 2.0 * X["asked later"].isna() + rng.normal(size=150)
+        page = write(LANAMRegressor(interactions=0, noise="constant").fit(X, y))
+        warning = page.one(id="overview").one("p", **{"class": "warning"})
+        assert "being missing alone predicts the target" in warning.words
+        assert "'asked later'" in warning.words
 
 
 class TestHeadings:
@@ -624,10 +651,11 @@ def test_names_that_look_alike(write):
         (term.name, shown_kinds.get(term.kind, term.kind)) for term in model.terms_
     )
     names = [table["name"] for table in page.data["model"]["tables"]]
-    assert names.count("a x b") == 2
+    assert names.count("a x b") == names.count("a x b (interaction)") == 1
 
 
-def test_a_polars_frame_writes_the_same(write, tmp_path):
+def test_a_polars_frame_writes_the_same(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # of both fits
     X, y = plain_data()
     X["c"] = np.where(X["a"] > 0.0, "up", "down")
     polars_frame = pl.DataFrame(X.to_dict("list"))

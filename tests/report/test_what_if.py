@@ -265,15 +265,15 @@ def test_a_changed_row_is_marked(page_in_browser):
 
     page.select_option("#row", value="3")
     page.fill("#field-0", "44")
-    assert row() == "row 3, changed"
+    assert row() == "row 4, changed"
     assert not any("observed" in t for t in page.locator(".bands").all_inner_texts())
     page.click("#next")
-    assert row() == "row 4"
+    assert row() == "row 5"
     page.click("#reset")
     page.fill("#field-0", "44")
     assert row() == "own values"
     page.click("#next")
-    assert row() == "row 0"
+    assert row() == "row 1"
 
 
 def test_enter_does_not_reload_the_page(page_in_browser):
@@ -291,6 +291,32 @@ def test_typical_values_are_medians(page_in_browser):
     row = check_shown(page, "gaussian")
     assert row[0] == pytest.approx(case.X["load"].median(), abs=3.0)
     assert row[2] == column_of(page, 2)["typical"]
+
+
+def test_typical_values_are_missing_where_most_are(open_report, tmp_path):
+    rng, n = np.random.default_rng(0), 200
+    X = pd.DataFrame(
+        {
+            "pool": rng.choice(["good", "fair", None], n, p=[0.06, 0.04, 0.9]),
+            "alley": rng.choice(["paved", "gravel", None], n, p=[0.5, 0.1, 0.4]),
+            "fence": np.where(rng.random(n) < 0.7, np.nan, rng.uniform(2.0, 3.0, n)),
+            "front": np.where(rng.random(n) < 0.3, np.nan, rng.uniform(2.0, 3.0, n)),
+        }
+    )
+    effects = (X["pool"] == "good") + (X["alley"] == "gravel") + X["fence"].fillna(0.0)
+    y = effects + X["front"].fillna(0.0) + 0.1 * rng.standard_normal(n)
+    model = LANAMRegressor(interactions=0, noise="constant", **QUICK).fit(X, y)
+    page = open_report(model.report(tmp_path / "report.html"))
+    pool, alley, fence, front = present(page)[1]
+    levels = dict(column_of(page, 1)["levels"])
+    assert (pool, levels[alley], fence) == (None, "paved", None)
+    assert front == pytest.approx(X["front"].median(), abs=0.1)
+    assert page.input_value("#field-0") == "NaN"
+    assert page.is_checked("#field-2-missing")
+    page.uncheck("#field-2-missing")
+    assert present(page)[1][2] == pytest.approx(X["fence"].median(), abs=0.1)
+    page.click("#reset")
+    assert page.is_checked("#field-2-missing")
 
 
 def test_exposure(page_in_browser):

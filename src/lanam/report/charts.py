@@ -9,7 +9,7 @@ import numpy as np
 from lanam.core.arrays import IntArray
 from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface, SurfaceAxis
-from lanam.explain.ranges import edited_ranges, trimmed, vertical_range
+from lanam.explain.ranges import edited_ranges, trimmed, two_values, vertical_range
 from lanam.report.packing import rounded
 from lanam.text import cut, one_line
 
@@ -48,12 +48,14 @@ def with_strip(limits: tuple[float, float]) -> object:
 
 def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
     shown: slice | IntArray = slice(None)
+    if (seen := two_values(shape)) is not None:
+        shown = np.flatnonzero(seen)
     if shape.kind == "categorical":
         shown = np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LEVELS])
-    hidden = len(shape.values) - len(shape.values[shown])
+    hidden = len(shape.values) - len(shape.values[shown]) if seen is None else 0
     data = {
         "name": one_line(shape.name),
-        "kind": shape.kind,
+        "kind": shape.kind if seen is None else "two",
         "feature": shape.features[0],
         "note": _note(
             shape,
@@ -88,7 +90,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
     inner = shape.values[shape.inside]
     low, high = trimmed(shape.values, shape.density, inner)
     return data | {
-        "values": rounded(shape.values, 9),
+        "values": rounded(shape.values[shown], 9),
         "range": rounded([low, high], 9),
         "bars": _bars(shape, low, high),
         "inner": rounded([inner[0], inner[-1]], 9),
@@ -118,8 +120,9 @@ def _bars(shape: Shape, low: float, high: float) -> dict[str, object]:
 
 def _note(term: Shape | Surface, *remarks: str) -> str:
     importance = f"importance {term.importance:.3g} ± {2 * term.importance_std:.2g}"
+    missing = f"{term.missingness:.0%} of it due to missingness" if term.missingness else ""
     edited = "edited by hand" if term.was_edited else ""
-    return ", ".join(filter(None, [importance, *remarks, edited]))
+    return ", ".join(filter(None, [importance, missing, *remarks, edited]))
 
 
 def _description(shape: Shape) -> str:
@@ -155,7 +158,7 @@ def _pair(pair: Surface) -> dict[str, object]:
 
 
 def _side(axis: SurfaceAxis) -> tuple[dict[str, object], Sequence[int]]:
-    """One axis of an interaction, as numbers or as labels with missing and other values; its entries."""
+    """One axis of an interaction, as numbers or as labels, with missing and other values; its entries."""
     name, values, density = one_line(axis.name), axis.values, axis.density
     if axis.kind == CATEGORICAL:
         seen = [k for k in range(len(density)) if k < len(values) or density[k] > 0.0]
@@ -164,6 +167,7 @@ def _side(axis: SurfaceAxis) -> tuple[dict[str, object], Sequence[int]]:
         return {"name": name, "labels": labels, "ticks": cut(labels, _MAX_LABEL)}, seen
     numbers = np.flatnonzero(axis.inside[: len(values)])
     inner = values[numbers]
-    suffix = f" (without {MISSING})" if axis.others else ""
     limits = rounded(trimmed(inner, density[numbers], inner), 9)
-    return {"name": name + suffix, "values": rounded(inner, 9), "range": limits}, numbers.tolist()
+    missing = [k for k in range(len(values), len(density)) if density[k] > 0.0]
+    side = {"name": name, "values": rounded(inner, 9), "range": limits, "others": len(missing)}
+    return side, [*numbers.tolist(), *missing]

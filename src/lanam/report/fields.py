@@ -64,34 +64,42 @@ def _codes(material: Material, index: int, shape: Shape) -> IntArray:
 
 
 def _most_frequent(shape: Shape, levels: tuple[object, ...], codes: IntArray) -> float | None:
+    """The code of the most frequent category; None if missing values are more frequent."""
     if not len(codes):
         return None
     if not len(shape.density):
         return float(codes[0])
+    if (shape.missing_density or 0.0) > shape.density.max():
+        return None
     return float(levels.index(shape.values.tolist()[int(np.argmax(shape.density))]))
 
 
 def _numbers(material: Material, index: int, shape: Shape) -> dict[str, object]:
-    """Range, step and initial value of a numeric column's slider."""
+    """Range, step and initial value of a numeric column's slider.
+
+    The initial value is the median; ``typical`` is None, for missing, if most rows have no value.
+    """
     column = material.schema.columns[index]
     inner = shape.values[shape.inside] if len(shape.values) else shape.values
     if not len(inner):
         has_range = column.lowest == column.lowest
         value = column.lowest if has_range else 0.0
         ends = dict.fromkeys(("low", "high", "lowest", "highest"), value)
-        return {**ends, "step": "any", "typical": value if has_range else None}
+        return {**ends, "step": "any", "value": value, "typical": value if has_range else None}
     low, high = trimmed(shape.values, shape.density, inner)
     below = np.cumsum(shape.density)
     median = float(shape.values[np.searchsorted(below, 0.5 * below[-1])])
     whole = _is_whole(material, index, shape) and high - low >= 1.0
-    typical = round(median) if whole else _short(median, high - low)
+    value = round(median) if whole else _short(median, high - low)
+    value = float(np.clip(value, column.lowest, column.highest)) + 0.0  # no -0
     return {
         "low": float(low),
         "high": float(high),
         "lowest": column.lowest,
         "highest": column.highest,
         "step": 1 if whole else "any",
-        "typical": float(np.clip(typical, column.lowest, column.highest)) + 0.0,  # no -0
+        "value": value,
+        "typical": None if (shape.missing_density or 0.0) > 0.5 else value,
     }
 
 

@@ -18,6 +18,7 @@ from lanam.data import Schema
 from lanam.explain import GlobalExplanation
 from lanam.explain.portable import PortableModel
 from lanam.metrics import CoverageReport
+from lanam.provenance import Provenance
 from lanam.summary import Summary
 
 #: Coverages to choose from.
@@ -82,6 +83,12 @@ class Material:
         Normal draws for the intervals of several classes.
     noise
         Noise standard deviations of the given rows, if the noise is heteroscedastic.
+    noise_explanation
+        The functions of heteroscedastic noise, or None.
+    provenance
+        Where the model comes from; None if its file is too old to know.
+    part
+        What the given rows were to the fit: "training", "held out", "both" or "unknown".
     """
 
     title: str | None
@@ -98,6 +105,9 @@ class Material:
     rows: ExampleRows | None
     normals: Array | None
     noise: Array | None
+    noise_explanation: GlobalExplanation | None
+    provenance: Provenance | None
+    part: str
 
     @property
     def used(self) -> set[int]:
@@ -117,6 +127,7 @@ def gather(
     report: CoverageReport | None,
     rows: ExampleRows | None,
     noise: Array | None,
+    part: str,
 ) -> Material:
     """The content of the report of a fitted estimator."""
     calibration = getattr(model, "calibration_", None) if portable.classes is None else None
@@ -148,6 +159,9 @@ def gather(
         rows=rows,
         normals=normals,
         noise=noise,
+        noise_explanation=model.explain_noise() if portable.noise_tables else None,
+        provenance=model.provenance_,
+        part=part,
     )
 
 

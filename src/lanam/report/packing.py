@@ -14,7 +14,10 @@ from numpy.typing import ArrayLike
 from lanam.core.arrays import Array, IntArray
 from lanam.explain.portable import PortableModel, TableAxis, TermTable
 from lanam.explain.values import plain
-from lanam.text import one_line
+from lanam.text import one_line, utf8
+
+#: The largest of some numbers in single precision lies between these.
+_SINGLE = (1e-25, 1e37)
 
 
 def pack(array: ArrayLike | None, kind: str = "f8") -> dict[str, str] | None:
@@ -35,6 +38,12 @@ def pack(array: ArrayLike | None, kind: str = "f8") -> dict[str, str] | None:
     return {"kind": kind, "data": base64.b64encode(sorted_bytes).decode("ascii")}
 
 
+def _pack_single(array: Array | None) -> dict[str, str] | None:
+    """In single precision, unless the numbers are too large or too small for it."""
+    largest = 0.0 if array is None else float(np.abs(array).max(initial=0.0))
+    return pack(array, "f4" if largest == 0.0 or _SINGLE[0] < largest < _SINGLE[1] else "f8")
+
+
 def rounded(array: object, digits: int = 6) -> object:
     """Nested lists of numbers with some significant digits; None for NaN.
 
@@ -52,12 +61,12 @@ def rounded(array: object, digits: int = 6) -> object:
 
 def compressed(text: str) -> str:
     """A text as base64 of its compressed bytes, reproducibly."""
-    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(utf8(text), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def script_source(text: str) -> str:
     """The hash of an inline script for a content security policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(utf8(text)).digest()).decode('ascii')}'"
 
 
 def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, object]:
@@ -72,7 +81,7 @@ def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, obje
         "family": portable.family.name,
         "classes": plain(portable.classes),
         "intercept": pack(np.atleast_1d(portable.intercept)),
-        "factor": pack(factor[np.tril_indices(len(factor))], "f4"),
+        "factor": _pack_single(factor[np.tril_indices(len(factor))]),
         "noise_variance": portable.noise_variance,
         "missing_variance": pack(portable.missing_variance),
         "log_noise": portable.log_noise,
@@ -94,12 +103,12 @@ def _pack_table(table: TermTable) -> dict[str, object]:
             for axis in table.axes
         ],
         "mean": pack(table.mean),
-        "table": pack(table.table, "f4"),
+        "table": _pack_single(table.table),
         "width": table.table.shape[1],
         "start": table.start,
         "unknown_variance": pack(table.unknown_variance),
-        "coupling": pack(table.coupling, "f4"),
-        "own_variance": pack(table.own_variance, "f4"),
+        "coupling": _pack_single(table.coupling),
+        "own_variance": _pack_single(table.own_variance),
         "edited": pack(table.edited, "i4"),
     }
 

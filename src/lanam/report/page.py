@@ -14,7 +14,7 @@ import numpy as np
 from lanam.core.model.fitted import UNSUPPORTED
 from lanam.data import CATEGORICAL, Column
 from lanam.editing import edit_words
-from lanam.explain import plain
+from lanam.explain import GlobalExplanation, plain
 from lanam.explain.portable import TermTable
 from lanam.explain.terms import term_names
 from lanam.explain.values import json_text
@@ -24,7 +24,7 @@ from lanam.report.charts import pairs_data, shapes_data, with_strip
 from lanam.report.fields import fields
 from lanam.report.material import Material
 from lanam.report.packing import compressed, pack, pack_model, rounded, script_source, with_levels
-from lanam.summary import fit_words, intercept_words, shape_words
+from lanam.summary import fit_words, intercept_words, missingness_share, shape_words
 from lanam.text import few, number_format, one_line, shorten
 from lanam.version import __version__
 
@@ -33,18 +33,31 @@ _SCRIPTS = ("score.js", "charts.js", "what_if.js", "start.js")
 
 _SECTIONS = (
     ("overview", "Overview"),
-    ("what-if", "What if?"),
-    ("importances", "Importances"),
+    ("calibration", "Prediction quality"),
     ("shapes", "Shapes"),
     ("pairs", "Interactions"),
-    ("calibration", "Calibration"),
+    ("noise", "Noise"),
+    ("importances", "Importances"),
+    ("what-if", "What if?"),
+    ("data-and-fit", "Data and fit"),
 )
+
+#: Longer lists are collapsed.
+_LONG = 12
 
 #: Maximum number of candidate interactions listed, the best.
 _MAX_PAIRS = 100
 
 #: Maximum number of names in a list.
 _MAX_NAMED = 8
+
+#: What the rows of the figures were to the fit.
+_PARTS = {
+    "training": "On the {n_rows} rows that the model was fitted to: the figures are too optimistic.",
+    "both": "On all {n_rows} rows, to most of which the model was fitted: the figures are too optimistic.",
+    "held out": "On {n_rows} rows that were held out of the fit.",
+    "unknown": "On the {n_rows} given rows. If these are training rows, the figures are too optimistic.",
+}
 
 #: Displayed kinds of terms.
 _KINDS = {"pair": "interaction", "level": "per-value"}
@@ -63,16 +76,18 @@ def render(material: Material) -> str:
     facts = material.summary.facts
     asis = environment.filters["safe"]
     words = _pairs_table(material)
+    there = {"pairs": words["has_pairs"], "noise": material.noise_explanation is not None}
     script = "\n".join(map(_asset, _SCRIPTS))
     return str(
         environment.from_string(_asset("page.html")).render(
             title=material.title or f"{facts['estimator']} fitted to {facts['n_rows']:,} rows",
             version=__version__,
-            sections=[item for item in _SECTIONS if item[0] != "pairs" or words["has_pairs"]],
+            sections=[item for item in _SECTIONS if there.get(item[0], True)],
+            long=_LONG,
             **_overview(material),
             **_terms_table(material),
             **words,
-            calibration=_calibration_text(material.coverage),
+            calibration=_calibration_text(material.coverage, material.part),
             n_picked=0 if material.rows is None else len(material.rows.indices),
             n_given=0 if material.rows is None else material.rows.n_all,
             style=asis(_asset("style.css")),
@@ -135,6 +150,7 @@ def page_data(material: Material) -> dict[str, object]:
         "shapes": shapes,
         "bounds": rounded(bounds),
         "vertical": with_strip(bounds),
+        "noise": _noise_data(material.noise_explanation),
         "pairs": pairs_data(explanation),
         "importances": [
             {
@@ -142,6 +158,7 @@ def page_data(material: Material) -> dict[str, object]:
                 "label": label,
                 "kind": term.kind,
                 "importance": rounded(term.importance),
+                "missingness": rounded(term.importance_of_missingness),
                 "std": rounded(term.importance_std),
             }
             for term, label in zip(explanation.active, term_names(explanation.active), strict=True)
@@ -160,7 +177,7 @@ def _rows(material: Material) -> dict[str, object] | None:
         observed = [str(label) for label in observed]
     return {
         "cells": pack(rows.cells),
-        "names": [f"row {index}" for index in rows.indices],
+        "names": [f"row {index + 1}" for index in rows.indices],
         "observed": None if observed is None else plain(list(observed)),
         "exposure": None if rows.exposure is None else rounded(rows.exposure, 12),
     }
@@ -190,7 +207,9 @@ def _overview(material: Material) -> dict[str, object]:
         "unit": material.explanation.unit,
         "converged": facts["converged"],
         "n_active": facts["n_active"],
-        "noise_differs": bool(material.portable.noise_tables),
+        "noise_differs": material.noise_explanation is not None,
+        "noise_unit": material.noise_explanation and material.noise_explanation.unit,
+        "cautions": facts["cautions"],
         "tiles": tiles,
         "columns": [
             _column(column, missing.get(index, 0.0))
@@ -220,6 +239,9 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         lines.append(("residual distribution", shape_words(facts)))
     if material.calibrated:
         lines.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
+    if (origin := material.provenance) is not None:
+        lines.append(("fitted", f"{origin.date} with lanam {origin.version}"))
+        lines.append(("training data", f"fingerprint {origin.fingerprint}"))
     given = [f"{name}={value!r}" for name, value in material.arguments.items()]
     lines.append(("options", ", ".join(given) or "the defaults"))
     return lines
@@ -252,6 +274,14 @@ def _column(column: Column, missing: float) -> dict[str, str]:
     return {"name": one_line(column.name), "kind": column.kind, "range": values, "missing": gone}
 
 
+def _noise_data(explanation: GlobalExplanation | None) -> dict[str, object] | None:
+    """The curves of the noise, as those of the mean."""
+    if explanation is None:
+        return None
+    shapes, bounds = shapes_data(explanation)
+    return {"unit": explanation.unit, "shapes": shapes, "vertical": with_strip(bounds)}
+
+
 def _some(names: Sequence[str]) -> str:
     """Some of the names, shortened."""
     return few([shorten(one_line(name), 40) for name in names], _MAX_NAMED)
@@ -274,6 +304,7 @@ def _terms_table(material: Material) -> dict[str, object]:
                 "active": active,
                 "importance": format(row["importance"], form) if active else "–",
                 "band": format(row["importance_band"], form) if active else "–",
+                "missingness": missingness_share(row).replace("-", "–"),
                 "parameters": f"{row['effective_parameters']:.1f}" if active else "–",
                 "evidence": gain,
                 "status": row["status"] + (", edited" if row["edited"] else ""),
@@ -288,7 +319,13 @@ def _terms_table(material: Material) -> dict[str, object]:
     names, used = material.schema.names, material.used
     unused = [name for k, name in enumerate(names) if k not in used]
     thresholds = material.summary.facts["column_thresholds"]
-    return {"terms": terms, "off": off, "unused": _some(unused), "thresholds": thresholds}
+    return {
+        "terms": terms,
+        "split": any(row["importance_of_missingness"] > 0.0 for row in rows),
+        "off": off,
+        "unused": _some(unused),
+        "thresholds": thresholds,
+    }
 
 
 def _pairs_table(material: Material) -> dict[str, object]:
@@ -312,17 +349,18 @@ def _pairs_table(material: Material) -> dict[str, object]:
     }
 
 
-def _calibration_text(report: CoverageReport | None) -> dict[str, object] | None:
+def _calibration_text(report: CoverageReport | None, part: str) -> dict[str, object] | None:
     """Calibration and scores on the given data."""
     if report is None:
         return None
     return {
-        "n_rows": f"{report.n_rows:,}",
+        "rows": _PARTS[part].format(n_rows=f"{report.n_rows:,}"),
         "verdict": report.verdict,
         "tables": [
             {"name": name, "head": head, "rows": rows}
             for name, (head, *rows) in zip(report.titles(), report.tables(), strict=True)
         ],
+        "figures": report.performance.table(),
         "scores": report.named_scores(),
         "curve": report.curve.kind,
         "retention": {"rmse": "RMSE"}.get(report.retention.name, report.retention.name),

@@ -154,22 +154,24 @@
   }
 
   function numericPanel(report, term) {
-    const traces = series(report).flatMap((one) => (term.kind === "level"
-      ? [dotTraces(term.values, part(term.mean, one.place, report.n_classes),
-        part(term.std, one.place, report.n_classes), one, { size: 4 })]
-      : curveTraces(term, one, report.n_classes)));
+    const all = series(report);
     const [low, high] = term.range;
-    const margin = BEYOND * (high - low) || 0.5;
+    const two = term.kind === "two";  // dots, with nothing between or beyond
+    const apart = (k) => (two && all.length > 1 ? (k - 0.5 * (all.length - 1)) * 0.5 * (high - low) / all.length : 0);
+    const traces = all.flatMap((one, k) => (term.kind === "smooth" ? curveTraces(term, one, report.n_classes)
+      : [dotTraces(term.values.map((value) => value + apart(k)), part(term.mean, one.place, report.n_classes),
+        part(term.std, one.place, report.n_classes), one, { size: two ? 7 : 4 })]));
+    const margin = (two ? 0.5 : BEYOND) * (high - low) || 0.5;
     traces.push(densityTrace(term.bars.middles, term.bars.shares, term.bars.width));
     const shade = { type: "rect", xref: "x", yref: "paper", y0: 0, y1: 1, fillcolor: colour("line"), opacity: 0.3,
       line: { width: 0 }, layer: "below" };
     const shapes = [[low - margin, term.inner[0]], [term.inner[1], high + margin]]
-      .filter(([from, to]) => from < to).map(([x0, x1]) => ({ ...shade, x0, x1 }));
+      .filter(([from, to]) => from < to && !two).map(([x0, x1]) => ({ ...shade, x0, x1 }));
     const clipped = term.edited.map(([from, to]) => [Math.max(from, low - margin), Math.min(to, high + margin)]);
     shapes.push(...editedGround(clipped.filter(([from, to]) => from <= to)));
     if (term.missing?.edited) shapes.push(...editedGround([[-0.5, 0.5]], "x2"));
     const end = term.missing ? 0.84 : 1;
-    const look = { shapes, xaxis: { range: [low - margin, high + margin], domain: [0, end] } };
+    const look = { shapes, xaxis: { range: [low - margin, high + margin], domain: [0, end], ...(two ? { tickvals: term.values } : {}) } };
     if (term.missing) {
       for (const one of series(report)) {
         const values = [term.missing.mean, term.missing.std].map((v) => (report.n_classes === 1 ? v : v[one.place]));
@@ -212,6 +214,9 @@
     }];
   }
 
+  // Further terms are in a list that can be opened.
+  const MOST_SHAPES = 12;
+
   // Panels with more categories have double width.
   const MANY_LEVELS = 12;
 
@@ -246,17 +251,35 @@
     showLegend(report);
     const grid = document.getElementById("shape-grid");
     const sameScale = document.getElementById("same-scale");
-    report.shapes.forEach((term) => grid.append(shapeCard(report, term, sameScale)));
+    const more = document.getElementById("more-shapes");
+    report.shapes.forEach((term, k) => (k < MOST_SHAPES ? grid : more.lastElementChild).append(shapeCard(report, term, sameScale)));
+    const hidden = report.shapes.length - MOST_SHAPES;
+    more.hidden = hidden <= 0;
+    more.firstElementChild.textContent = `${hidden} less important term${hidden === 1 ? "" : "s"}`;
     if (!report.shapes.length) grid.textContent = "No univariate term is active.";
     sameScale.addEventListener("change", redraw);
   }
 
-  // Whether there is data at an entry of an interaction or, between numbers, next to it.
-  function isSeen(pair, i, j) {
-    const [down, along] = [pair.first.labels ? 0 : 1, pair.second.labels ? 0 : 1];
-    for (let a = Math.max(i - down, 0); a <= Math.min(i + down, pair.seen.length - 1); a++) {
-      for (let b = Math.max(j - along, 0); b <= Math.min(j + along, pair.seen[a].length - 1); b++) {
-        if (pair.seen[a][b]) return true;
+  // The functions of heteroscedastic noise, like those of the mean.
+  function drawNoise(report) {
+    const grid = document.getElementById("noise-grid");
+    if (!grid) return;
+    const own = { ...report, ...report.noise };
+    own.shapes.forEach((term) => grid.append(shapeCard(own, term, { checked: true })));
+  }
+
+  // The sections of an interaction's axis: its categories, or numbers and then missing values, with their entries.
+  function sections(side, letter) {
+    if (side.labels) return [{ ref: letter, places: side.labels.map((_, k) => k), start: 0, reach: 0 }];
+    const numbers = { ref: letter, places: side.values, start: 0, reach: 1 };
+    return side.others ? [numbers, { ref: `${letter}2`, places: [0], start: side.values.length, reach: 0 }] : [numbers];
+  }
+
+  // Whether there is data at an entry of a block or, between numbers, next to it.
+  function isSeen(pair, x, y, i, j) {
+    for (let a = Math.max(i - x.reach, 0); a <= Math.min(i + x.reach, x.places.length - 1); a++) {
+      for (let b = Math.max(j - y.reach, 0); b <= Math.min(j + y.reach, y.places.length - 1); b++) {
+        if (pair.seen[x.start + a][y.start + b]) return true;
       }
     }
     return false;
@@ -264,46 +287,57 @@
 
   // Signs where the mean is at least two standard deviations from zero, at a subset of many entries.
   function signTrace(pair, x, y) {
-    const steps = [x, y].map((places) => Math.ceil(places.length / 10));
+    const steps = [x, y].map((section) => Math.ceil(section.places.length / 10));
     const marks = [];
-    for (let i = steps[0] >> 1; i < x.length; i += steps[0]) {
-      for (let j = steps[1] >> 1; j < y.length; j += steps[1]) {
-        if (Math.abs(pair.mean[i][j]) >= 2 * pair.std[i][j] && pair.mean[i][j] !== 0) {
-          marks.push([x[i], y[j], pair.mean[i][j] > 0 ? "+" : "−"]);
+    for (let i = steps[0] >> 1; i < x.places.length; i += steps[0]) {
+      for (let j = steps[1] >> 1; j < y.places.length; j += steps[1]) {
+        const mean = pair.mean[x.start + i][y.start + j];
+        if (Math.abs(mean) >= 2 * pair.std[x.start + i][y.start + j] && mean !== 0) {
+          marks.push([x.places[i], y.places[j], mean > 0 ? "+" : "−"]);
         }
       }
     }
     return {
-      type: "scatter", mode: "text", x: marks.map((mark) => mark[0]), y: marks.map((mark) => mark[1]),
+      type: "scatter", mode: "text", xaxis: x.ref, yaxis: y.ref, x: marks.map((mark) => mark[0]), y: marks.map((mark) => mark[1]),
       text: marks.map((mark) => mark[2]), textfont: { color: colour("ink"), size: 13 }, hoverinfo: "skip",
     };
   }
 
-  function heat(pair, key, scale, label) {
-    const table = pair[key];
-    const first = pair.first.labels ?? pair.first.values;
-    const second = pair.second.labels ?? pair.second.values;
-    const axis = (side) => (side.labels
-      ? { tickvals: side.labels.map((_, k) => k), ticktext: side.ticks.map(words) }
-      : { range: side.range });
-    const axisTitle = (side) => ({ text: shorten(side.name, 32), font: { size: 11 } });
-    const places = (side, values) => (side.labels ? values.map((_, k) => k) : values);
+  // One block of an interaction's map: numbers or categories, or missing values, of either column.
+  function blockTraces(pair, key, x, y, look) {
+    const cells = (value) => y.places.map((_, j) => x.places.map((__, i) => value(i, j)));
+    const place = { type: "heatmap", x: x.places, y: y.places, xaxis: x.ref, yaxis: y.ref };
     const trace = {
-      type: "heatmap", x: places(pair.first, first), y: places(pair.second, second),
-      z: second.map((_, j) => first.map((__, i) => table[i][j])), ...scale,
-      colorbar: { thickness: 10, outlinewidth: 0, title: { text: label, side: "right", font: { size: 11 } } },
-      zsmooth: pair.first.labels || pair.second.labels ? false : "best",
-      hovertemplate: "%{x}, %{y}: %{z:.3g}<extra></extra>",
+      ...place, ...look, z: cells((i, j) => pair[key][x.start + i][y.start + j]),
+      zsmooth: x.reach && y.reach ? "best" : false, hovertemplate: "%{x}, %{y}: %{z:.3g}<extra></extra>",
     };
     const veil = {
-      type: "heatmap", x: trace.x, y: trace.y, z: second.map((_, j) => first.map((__, i) => (isSeen(pair, i, j) ? null : 1))),
+      ...place, z: cells((i, j) => (isSeen(pair, x, y, i, j) ? null : 1)),
       colorscale: [[0, colour("card")], [1, colour("card")]], showscale: false, opacity: 0.65, hoverinfo: "skip",
     };
-    const signs = key === "mean" ? [signTrace(pair, trace.x, trace.y)] : [];
-    return [[trace, veil, ...signs], layout({
+    return key === "mean" ? [trace, veil, signTrace(pair, x, y)] : [trace, veil];
+  }
+
+  // Where the sections of an axis lie, and their ticks.
+  function sideAxes(side, letter, other) {
+    const name = `${letter}axis`;
+    const title = { text: shorten(side.name, 32), font: { size: 11 } };
+    const ticks = side.labels ? { tickvals: side.labels.map((_, k) => k), ticktext: side.ticks.map(words) } : { range: side.range };
+    if (!side.others) return { [name]: { ...ticks, title, showgrid: false } };
+    const beside = { domain: [0.9, 1], anchor: other, fixedrange: true, zeroline: false, showgrid: false, color: colour("soft") };
+    return {
+      [name]: { ...ticks, title, showgrid: false, domain: [0, 0.87] },
+      [`${name}2`]: { ...beside, range: [-0.5, 0.5], tickvals: [0], ticktext: ["missing"], tickangle: 0 },
+    };
+  }
+
+  function heat(pair, key, scale, label) {
+    const colorbar = { thickness: 10, outlinewidth: 0, title: { text: label, side: "right", font: { size: 11 } } };
+    const blocks = sections(pair.first, "x").flatMap((x) => sections(pair.second, "y").map((y) => [x, y]));
+    const traces = blocks.flatMap(([x, y], k) => blockTraces(pair, key, x, y, { ...scale, ...(k ? { showscale: false } : { colorbar }) }));
+    return [traces, layout({
       margin: { l: 52, r: 6, t: 22, b: 44 }, title: { text: key === "mean" ? "mean" : "standard deviation", font: { size: 12 }, x: 0.5, y: 0.99 },
-      xaxis: { ...axis(pair.first), title: axisTitle(pair.first), showgrid: false },
-      yaxis: { ...axis(pair.second), title: axisTitle(pair.second), showgrid: false },
+      ...sideAxes(pair.first, "x", "y"), ...sideAxes(pair.second, "y", "x"),
     })];
   }
 
@@ -329,7 +363,7 @@
           const middle = colour("paper");
           const scale = key === "mean"
             ? { zmin: -largest, zmax: largest, colorscale: [[0, colour("minus")], [0.5, middle], [1, colour("plus")]] }
-            : { zmin: 0, colorscale: [[0, middle], [1, colour("soft")]] };
+            : { zmin: 0, zmax: Math.max(...tables.std.flat(), 1e-12), colorscale: [[0, middle], [1, colour("soft")]] };
           return heat(tables, key, scale, words(report.unit));
         });
       }
@@ -349,7 +383,13 @@
       marker: { color: colour("fill"), line: { color: colour("curve"), width: 1 }, pattern: { fgcolor: colour("curve"), shape: terms.map((term) => (term.kind === "pair" ? "/" : "")) } },
       text: terms.map((term) => words(term.name)), textposition: "none",
       hovertemplate: "%{text}: %{x:.3g} ± %{error_x.array:.2g}<extra></extra>",
+    }, {
+      type: "bar", orientation: "h", x: terms.map((term) => term.missingness), y: terms.map((_, k) => k),
+      base: terms.map((term) => term.importance - term.missingness), hoverinfo: "skip",
+      marker: { color: colour("card"), line: { color: colour("curve"), width: terms.map((term) => (term.missingness ? 1 : 0)) },
+        pattern: { fgcolor: colour("curve"), shape: ".", size: 5 } },
     }], layout({
+      barmode: "overlay",
       yaxis: { tickvals: terms.map((_, k) => k), ticktext: terms.map((term) => words(term.label)), showgrid: false, zeroline: false },
       xaxis: { title: { text: words(`mean absolute contribution to the ${report.unit}`), font: { size: 11 } }, rangemode: "tozero" },
     })]);
@@ -393,6 +433,7 @@
     drawImportances(report);
     drawShapes(report);
     drawPairs(report);
+    drawNoise(report);
     drawCalibration(report);
   }
 

@@ -34,7 +34,10 @@
   paint();
   theme.addEventListener("change", paint);
   dark.addEventListener("change", paint);
-  addEventListener("beforeprint", () => lanam.drawAll());
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((list) => { list.open = true; });
+    lanam.drawAll();
+  });
 
   try {
     lanam.report = JSON.parse(await inflate("data"));

@@ -6,13 +6,13 @@
   const { make, svg } = lanam;
 
   // A bar between fractions of the track's width, with the whisker of its interval and a line at zero.
-  function trackOf([from, to], [low, high], zero = 0, sign = 1) {
+  function trackOf([from, to], [low, high], zero = 0, sign = 0) {
     const place = (className, left, right) => {
       const bar = make("i", { className });
       bar.style.cssText = `left: ${100 * left}%; width: ${100 * (right - left)}%`;
       return bar;
     };
-    const fill = place(sign < 0 ? "fill minus" : "fill", from, to);
+    const fill = place(sign < 0 ? "fill minus" : sign > 0 ? "fill plus" : "fill", from, to);
     const track = make("div", { className: "track" }, fill, place("whisker", low, high));
     track.style.setProperty("--zero", zero);
     return track;
@@ -206,7 +206,7 @@
       box.addEventListener("input", () => {
         if (box.value !== "" && Number.isFinite(Number(box.value))) this.change(column.index, Number(box.value), box);
       });
-      gone.addEventListener("change", () => this.change(column.index, gone.checked ? NaN : column.typical ?? column.low));
+      gone.addEventListener("change", () => this.change(column.index, gone.checked ? NaN : column.value));
       const missing = make("label", { className: "note" }, gone, " missing");
       return {
         elements: [make("div", { className: "line" }, nameOf(column), outside, box, missing), ...(spark ? [spark.element] : []), slider],
