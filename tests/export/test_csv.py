@@ -2,12 +2,17 @@
 
 import csv
 import io
+import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.export.cases import KINDS, case, check_link
+from lanam import LANAMRegressor
+from lanam.errors import InputError
+from lanam.export.rating import guarded
+from tests.export.cases import KINDS, Case, case, check_link
 
 pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 categories")
 
@@ -29,7 +34,7 @@ def places_along(cells, value):
         text = str(value)
         if isinstance(value, float) and value.is_integer():
             text = str(int(value))
-        own = [cell for cell in cells if cell[:2] == ("level", text)]
+        own = [cell for cell in cells if cell[:2] == ("level", guarded(text))]
     elif "value" in kinds:
         own = [
             c for c in cells if c[0] == "value" and math.isclose(float(c[1]), value, rel_tol=1e-6)
@@ -151,3 +156,144 @@ def test_edited_entries_are_marked():
     assert marked
     assert all(39.0 < value < 61.0 for value in marked)
     assert {line["term"] for line in lines if line["edited"]} == {"load"}
+
+
+@pytest.fixture(scope="module")
+def tariff():
+    """Claims by age, and by a region of names that a spreadsheet would run."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.uniform(18.0, 90.0, 400),
+            "=region": rng.choice(["=1+1", "@x", "-a", "plain"], 400, p=[0.4, 0.2, 0.2, 0.2]),
+            "doors": rng.choice([2.0, 3.0, 5.0, np.nan], 400),
+        }
+    )
+    slope = np.where(X["=region"] == "-a", -0.03, 0.02)
+    rate = np.exp(slope * (X["age"] - 50) + (X["=region"] == "@x") + 0.6 * X["doors"].isna())
+    pairs = [("age", "=region")]
+    model = LANAMRegressor(likelihood="poisson", interactions=pairs, hidden_sizes=(8,))
+    return model.fit(X, rng.poisson(3 * rate)), X
+
+
+@pytest.fixture(scope="module")
+def simple():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.choice(list("xxy"), 80), "b": rng.choice(list("uvv"), 80)})
+    y = 2.0 * (X["a"] == "x") + (X["b"] == "u") + rng.standard_normal(80)
+    return LANAMRegressor(interactions=0, noise="constant").fit(X, y)
+
+
+class TestBands:
+    def lines(self, model, bands=5):
+        content = model.export(None, to="csv", bands=bands)
+        return list(csv.DictReader(io.StringIO(content)))
+
+    def of(self, model, term):
+        return [line for line in self.lines(model) if line["term"] == term]
+
+    def test_relative_to_the_most_frequent_band(self, tariff):
+        for line in self.lines(tariff[0])[1:]:
+            assert float(line["relativity"]) == pytest.approx(
+                math.exp(float(line["contribution"])), rel=1e-5
+            )
+            is_base = line["base"] == "base"
+            assert not is_base or (line["std"], line["relativity"]) == ("0", "1")
+        region = self.of(tariff[0], "'=region")
+        (base,) = [line for line in region if line["base"]]
+        assert base["value"] == "'=1+1"
+        assert max(float(line["share"]) for line in region) == float(base["share"])
+
+    def test_categories_are_differences_from_the_base_level(self, tariff):
+        model, _ = tariff
+        region = {line["value"]: line for line in self.of(model, "'=region")}
+        assert set(region) == {"'=1+1", "'@x", "'-a", "plain"}  # no unseen category
+        for label in ("@x", "plain"):
+            line = region[label if label == "plain" else f"'{label}"]
+            alone = model.explain_global()["=region"]
+            at = dict(zip(alone.values, alone.mean, strict=True))
+            assert float(line["contribution"]) == pytest.approx(at[label] - at["=1+1"])
+
+    def test_the_standard_deviation_is_that_of_the_difference(self, simple):
+        """Without interactions, as ``difference`` has it."""
+        explained = simple.explain_global().difference("a", "x", "y")
+        (line,) = [line for line in self.of(simple, "a") if line["value"] == "y"]
+        assert abs(float(line["contribution"])) == pytest.approx(abs(explained.mean), rel=1e-4)
+        assert float(line["std"]) == pytest.approx(explained.std, rel=1e-3)
+
+    def test_ranges_are_within_the_data_and_share_it(self, tariff):
+        model, X = tariff
+        age = self.of(model, "age")
+        assert len(age) == 5
+        ends = [(float(line["value"]), float(line["below"])) for line in age]
+        assert ends[0][0] == pytest.approx(X["age"].min())
+        assert ends[-1][1] == pytest.approx(X["age"].max())
+        assert all(first[1] == second[0] for first, second in itertools.pairwise(ends))
+        assert all(len(line["below"]) <= 5 for line in age[:-1])  # round numbers
+        f = model.predict_terms(X)[:, 0]
+        means = [f[(X["age"] >= low) & (X["age"] <= high)].mean() for low, high in ends]
+        base = next(k for k, line in enumerate(age) if line["base"])
+        actual = [float(line["contribution"]) for line in age]
+        np.testing.assert_allclose(actual, np.subtract(means, means[base]), atol=0.02)
+        assert sum(float(line["share"]) for line in age) == pytest.approx(1.0, abs=1e-4)
+        for line, (low, high) in zip(age, ends, strict=True):
+            seen = ((X["age"] >= low) & (X["age"] < high)).mean()
+            assert float(line["share"]) == pytest.approx(seen, abs=0.02)
+
+    def test_few_values_stay_single_and_missing_ones_are_a_band(self, tariff):
+        doors = self.of(tariff[0], "doors")
+        assert [line["kind"] for line in doors] == ["value"] * 3 + ["missing"]
+        assert [line["value"] for line in doors[:3]] == ["2.0", "3.0", "5.0"]
+
+    def test_the_base_and_its_cells_add_up_to_predictions(self, tariff):
+        """At a row of the base levels' single values: exact but for the band of age."""
+        model, X = tariff
+        lines = self.lines(model, bands=200)
+        row = X.iloc[[7]].fillna({"doors": 3.0})
+        total = float(lines[0]["contribution"])
+        for term in ("age", "'=region", "doors", "age x =region"):
+            for line in (line for line in lines[1:] if line["term"] == term):
+                hit = all(
+                    self.holds(line, prefix, row)
+                    for prefix in ("", "second_")
+                    if line[f"{prefix}column"]
+                )
+                total += float(line["contribution"]) if hit else 0.0
+        assert total == pytest.approx(float(np.log(model.predict(row)[0])), abs=0.02)
+
+    def holds(self, line, prefix, row):
+        value = row[line[f"{prefix}column"].removeprefix("'")].iloc[0]
+        kind, low, high = (line[prefix + name] for name in ("kind", "value", "below"))
+        if kind == "from":
+            return float(low) <= value < float(high)
+        return low.removeprefix("'") == value if kind == "level" else low == repr(value)
+
+    def test_the_bases_uncertainty_is_that_of_its_prediction(self, simple):
+        base = self.lines(simple)[0]
+        row = pd.DataFrame({"a": ["x"], "b": ["v"]})
+        mean, covariance = Case(simple, row).link
+        assert float(base["contribution"]) == pytest.approx(mean[0, 0])
+        assert float(base["std"]) ** 2 == pytest.approx(covariance[0, 0, 0], rel=1e-3)
+
+    @pytest.mark.parametrize("kind", ["gaussian", "two", "many", "wide", "nothing"])
+    def test_every_kind(self, kind):
+        lines = self.lines(case(kind).model, bands=4)
+        assert lines[0]["term"] == "(base)"
+        numbers = [n for n in lines[0] if n.startswith(("contribution", "std"))]
+        assert np.isfinite([[float(line[name]) for name in numbers] for line in lines]).all()
+
+    @pytest.mark.parametrize("bands", [1, 201, 2.5, True, "5"])
+    def test_bad_numbers(self, tariff, bands):
+        with pytest.raises(InputError, match="bands must be an integer") as caught:
+            tariff[0].export(None, to="csv", bands=bands)
+        assert caught.value.argument == "bands"
+        assert "from 2 to 200" in caught.value.remedy
+
+
+def test_no_cell_is_a_formula(tariff):
+    for options in ({}, {"bands": 3}):
+        content = tariff[0].export(None, to="csv", **options)
+        for cell in (cell for row in csv.reader(io.StringIO(content)) for cell in row):
+            if cell[:1] in tuple("=+-@\t\r"):
+                float(cell)  # a number, or else an error
+        assert "'=1+1" in content

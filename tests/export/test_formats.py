@@ -66,7 +66,7 @@ def test_unknown_formats(model, path, to, message, tmp_path):
 @pytest.mark.parametrize(
     ("to", "option", "message"),
     [
-        ("csv", "variance", "export to='csv' has no option 'variance': it has none"),
+        ("csv", "variance", "export to='csv' has no option 'variance': its options are bands"),
         (
             "json",
             "dialect",
