@@ -68,10 +68,10 @@ def test_names_that_are_numbers_are_names():
         ([("age", "BMI")], "names the column 'BMI', which X does not have"),
         (
             [("age", "height")],
-            "names the column 'height', which X does not have: its columns are 'age', 'sex', 'bmi', "
+            "names the column 'height', which X does not have; its columns are 'age', 'sex', 'bmi', "
             "'bp'",
         ),
-        ([("age", "")], "names the column '', which X does not have: its columns are 'age'"),
+        ([("age", "")], "names the column '', which X does not have; its columns are 'age'"),
         ([(0, 4)], "interactions has the column 4, and X has columns 0 to 3"),
         ([(0, 10**30)], "and X has columns 0 to 3"),
         ([(-1, 0)], "interactions has the column -1, and X has columns 0 to 3"),
@@ -126,7 +126,7 @@ def test_invalid_values(value, message):
 
 def test_long_lists_of_columns_are_cut():
     names = [f"column {k}" for k in range(30)]
-    with pytest.raises(ValueError, match="'column 9' and 20 more"):
+    with pytest.raises(ValueError, match="'column 7' and 22 more"):
         read_interactions([("zzz", "column 1")], names)
 
 

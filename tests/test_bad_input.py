@@ -146,7 +146,7 @@ class TestInvalidTargets:
         y = (data[1] > 0).astype(float)
         y[4] = value
         with pytest.raises(
-            ValueError, match=f"y contains {word}: 1 of 60 values, the first in row 4"
+            ValueError, match=f"y contains {word}: 1 of 60 values, the first in row 5"
         ):
             estimator().fit(data[0], y)
 
@@ -194,7 +194,7 @@ class TestInvalidWeights:
     @pytest.mark.parametrize(
         ("weight", "message"),
         [
-            (-np.ones(60), "Negative values in sample_weight: 60 of 60, the first in row 0"),
+            (-np.ones(60), "Negative values in sample_weight: 60 of 60, the first in row 1"),
             (np.full(60, np.nan), "sample_weight contains NaN"),
             (np.full(60, np.inf), "sample_weight contains infinity"),
             (np.zeros(60), "zero for every row"),
@@ -240,7 +240,7 @@ class TestHandled:
         rng = np.random.default_rng(0)
         colours = rng.choice(["red", "green", "blue"], 90)
         y = (colours == "red") + 0.1 * rng.standard_normal(90)
-        rows = [[float(k), colour] for k, colour in enumerate(colours)]
+        rows = [[k / 90, colour] for k, colour in enumerate(colours)]
         for X in (rows, colours[:, None], colours.astype(object)[:, None]):
             model = LANAMRegressor(random_state=0).fit(X, y)
             assert model.score(X, y) > 0.8
@@ -398,7 +398,7 @@ class TestMasked:
         X, y = data
         arguments = {"y": y, "sample_weight": np.ones(len(y))}
         arguments[argument] = np.ma.array(arguments[argument], mask=np.arange(len(y)) == 3)
-        with pytest.raises(ValueError, match=rf"{argument} .*1 of {len(y)} values, .* row 3"):
+        with pytest.raises(ValueError, match=rf"{argument} .*1 of {len(y)} values, .* row 4"):
             LANAMRegressor().fit(X, **arguments)
 
 

@@ -304,7 +304,7 @@ class TestBands:
     def test_frames(self, gaussian, several):
         for model, n_classes in ((gaussian, 1), (several, 3)):
             explanation = model.explain_global()
-            frame = explanation.to_frame(coverage=0.8)
+            frame = explanation.to_frame(coverage=0.8, beyond=True)
             for name in ("age", "city", "age x bmi"):
                 shape = explanation[name]
                 part = frame[frame["term"] == name]

@@ -420,7 +420,7 @@ class TestBadRows:
     def test_the_file_the_part_and_the_row_are_named(self, models, rows, tmp_path):
         bad = rows.assign(age=np.where(np.arange(N_ROWS) == 97 + 40, np.inf, rows["age"]))
         write(bad, tmp_path)
-        words = r"part-3\.parquet, row group 1 \(of 0 to 4\): .*'age'.* row 3"
+        words = r"part-3\.parquet, row group 1 \(of 0 to 4\): .*'age'.* row 4"
         with pytest.raises(ValueError, match=words):
             models["price"].predict(tmp_path)
         with pytest.raises(ValueError, match=words):

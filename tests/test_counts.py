@@ -381,7 +381,7 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("y", "message"),
         [
-            ([0, 1, -2, 3], "negative values: 1 of 4, the first, -2, in row 2"),
+            ([0, 1, -2, 3], "negative values: 1 of 4, the first, -2, in row 3"),
             ([0, 1, 0.5, 3], "not whole numbers: 1 of 4.* pass the counts as y .* exposure"),
             ([0, 0, 0, 0], "zero in every row .* Gather rows until there is an event"),
             ([0, 1, np.nan, 3], "Input y contains NaN"),
@@ -401,9 +401,9 @@ class TestMessages:
         [
             (
                 [1.0, 2.0, 0.0, 1.0],
-                "1 of 4 values are not, the first, 0, in row 2 .counting from 0.. Leave out",
+                "1 of 4 values are not, the first, 0, in row 3 .counting from 1.. Leave out",
             ),
-            ([1.0, -2.0, 0.0, 1.0], "2 of 4 values are not, the first, -2, in row 1"),
+            ([1.0, -2.0, 0.0, 1.0], "2 of 4 values are not, the first, -2, in row 2"),
             ([1.0, np.nan, 1.0, 1.0], "Input exposure contains NaN"),
             ([1.0, np.inf, 1.0, 1.0], "Input exposure contains infinity"),
             ([1.0, 2.0], r"X has 4 rows, and exposure has the shape \(2,\)"),

@@ -459,7 +459,7 @@ class TestUnseenCategories:
         y = rng.normal(0.0, 1.0, 51)[shop] + rng.normal(0.0, 1.0, 60)[street]
         y += 0.1 * rng.standard_normal(1500)
         X = pd.DataFrame({"street": street.astype(str), "shop": [f"shop {k}" for k in shop]})
-        model = LANAMRegressor(interactions=0, **NUMBERS).fit(X, y)
+        model = LANAMRegressor(interactions=0, categorical_features=["street"], **NUMBERS).fit(X, y)
         assert model._model.terms[0].coupling is not None
         explanation = model.explain_global()
         actual = explanation.difference("street", "12", "40")

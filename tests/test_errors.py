@@ -2,8 +2,10 @@
 
 import ast
 import copy
+import functools
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from string import Formatter
 
@@ -20,7 +22,15 @@ from lanam import LANAMRegressor
 from lanam.cli.errors import _WORDS
 from lanam.cli.requests import FLAGS
 from lanam.engines.interface import Chunk, in_chunk
-from lanam.errors import InputError, InputTypeError, Line, Message, MessageFormat, located
+from lanam.errors import (
+    InputError,
+    InputTypeError,
+    Line,
+    Message,
+    MessageFormat,
+    located,
+    warn_user,
+)
 from lanam.storage.errors import ModelFileError
 
 #: The fields of every message.
@@ -96,9 +106,9 @@ class TestLocations:
         error = InputError("a missing value in row {row}", "fill it", row=3)
         assert (
             str(error.located("in a.parquet: ", 100))
-            == "in a.parquet: a missing value in row 103 (counting from 0): fill it"
+            == "in a.parquet: a missing value in row 104 (counting from 1): fill it"
         )
-        unchanged = (3, "a missing value in row 3 (counting from 0): fill it")
+        unchanged = (3, "a missing value in row 4 (counting from 1): fill it")
         assert (error.row, str(error)) == unchanged
         # Text files say how their rows are counted.
         assert str(error.located("in a.csv (the header is row 1): ", 100)) == (
@@ -109,7 +119,7 @@ class TestLocations:
             raise error
         assert (
             str(caught.value)
-            == "in b, column 'c': a missing value in row 13 (counting from 0): fill it"
+            == "in b, column 'c': a missing value in row 14 (counting from 1): fill it"
         )
 
     def test_the_meaning_of_x_in_code(self):
@@ -224,3 +234,29 @@ class TestWarnings:
             with pytest.warns(lanam.data.NewValuesWarning) as caught:
                 method(odd)
             assert caught[0].filename == __file__
+
+
+class TestPlaces:
+    """Warnings show the user's line, or none: never a line of a library."""
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda warn: list(map(warn, [0])),
+            lambda warn: functools.reduce(lambda _, value: warn(value), [0], None),
+            lambda warn: np.apply_along_axis(warn, 0, np.ones(1)),
+            lambda warn: pd.Series([0]).map(warn),
+        ],
+    )
+    def test_other_libraries_lie_between(self, call):
+        with pytest.warns(UserWarning, match="here") as caught:
+            call(lambda _: warn_user(UserWarning("here")) or 0)
+        assert {each.filename for each in caught} == {__file__}
+
+    def test_without_a_line_of_the_user(self):
+        with (
+            pytest.warns(UserWarning, match="in a thread") as caught,
+            ThreadPoolExecutor() as pool,
+        ):
+            pool.submit(warn_user, UserWarning("in a thread"))
+        assert [Path(each.filename).exists() for each in caught] == [False]

@@ -13,6 +13,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import gamma, norm
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectFromModel
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import fitting
@@ -359,8 +360,8 @@ class TestContributionsAsFrames:
         X, y = data
         X = X[["a", "b"]].assign(**{"a x b": X["noise"]})
         model = LANAMRegressor(interactions=[(0, 1)], random_state=0).fit(X, y + X["a"] * X["b"])
-        assert [term.name for term in model.terms_] == ["a", "b", "a x b", "a x b"]
-        assert list(model.get_feature_names_out()) == ["a", "b", "a x b", "a x b (2)"]
+        assert [term.name for term in model.terms_] == ["a", "b", "a x b", "a x b (interaction)"]
+        assert list(model.get_feature_names_out()) == [term.name for term in model.terms_]
 
     def test_names_of_other_columns(self, regressor):
         assert list(regressor.get_feature_names_out(NAMES))[:3] == NAMES
@@ -539,6 +540,45 @@ def test_attributes_of_a_fit(regressor, classifier):
     assert term.importance > regressor.terms_[2].importance == 0.0
     assert term.evidence > 10.0
     assert 1.0 < term.effective_parameters < 30.0
+
+
+class TestFeatureImportances:
+    def test_interactions_are_split_between_their_columns(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, size=(200, 3))
+        y = X[:, 0] + 2.0 * X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=200)
+        model = LANAMRegressor(interactions=[(0, 1)], noise="constant").fit(X, y)
+        first, second, pair = (
+            sum(term.importance for term in model.terms_ if term.features == features)
+            for features in ((0,), (1,), (0, 1))
+        )
+        total = sum(term.importance for term in model.terms_)
+        assert total == pytest.approx(first + second + pair)  # the third column was dropped
+        expected = np.array([first + pair / 2, second + pair / 2, 0.0]) / total
+        np.testing.assert_allclose(model.feature_importances_, expected)
+
+    def test_scikit_learn_selects_by_them(self, regressor, data):
+        selector = SelectFromModel(regressor, prefit=True, threshold="0.5*mean").fit(*data)
+        assert selector.get_feature_names_out(NAMES).tolist() == ["a", "b"]
+
+    def test_without_active_terms_all_are_zero(self):
+        X = np.random.default_rng(0).normal(size=(60, 2))
+        model = LANAMRegressor(interactions=0, noise="constant").fit(X, np.tile([1.0, -1.0], 30))
+        assert model.feature_importances_.tolist() == [0.0, 0.0]
+
+    def test_they_are_learned(self):
+        assert not hasattr(LANAMRegressor(), "feature_importances_")
+
+
+@pytest.mark.parametrize("use", [LANAMClassifier, LANAMClassifier().set_params])
+def test_class_weight_is_answered(use):
+    with pytest.raises(TypeError, match="not an option of lanam") as caught:
+        use(class_weight="balanced")
+    error = caught.value
+    assert str(error).startswith("class_weight='balanced' is not an option of lanam")
+    assert error.argument == "class_weight"
+    assert "lower the threshold" in error.remedy
+    assert "sample_weight" in error.remedy
 
 
 def test_level_effects_have_terms_of_their_own():

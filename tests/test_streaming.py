@@ -478,12 +478,12 @@ def test_errors_name_the_place_of_bad_values(what, where, tmp_path, request):
     at = 157 + 2 * 37 + 20  # in the last file's third row group
     rows.loc[at, column] = value
     if where == "dask":
-        table, place, row = make_ddf(rows), "partition 1", at - N_ROWS // 2
+        table, place, row = make_ddf(rows), "partition 1", at - N_ROWS // 2 + 1
     else:
         table, place, row = (
             write(rows, tmp_path),
             r".*part-3.parquet, row group 2 \(of 0 to 5\)",
-            20,
+            21,
         )
     if where == "processes":
         request.getfixturevalue("processes")
@@ -603,7 +603,7 @@ def test_too_few_rows(tmp_path):
 def test_unknown_columns(where, folders):
     table = {"files": folders["parquet"], "dask": make_ddf(), "memory": all_rows()}[where]
     model = LANAMRegressor(**SMALL)
-    with pytest.raises(ValueError, match=r"^target names the column 'prize', .*'price'\?"):
+    with pytest.raises(ValueError, match=r"^target names the column 'prize', .*did you mean 'price' or 'size'\?"):
         model.fit(table, target="prize")
     with pytest.raises(ValueError, match=r"^drop names the column 'sizes', .*'size'\?"):
         model.fit(table, "price", drop=["sizes"])

@@ -166,7 +166,7 @@ class TestExplaining:
         for prefix, axis in zip(("", "second_", "third_"), surface.axes, strict=True):
             assert facts[f"{prefix}values"] == axis.values.tolist()
             assert tuple(facts[f"{prefix}others"]) == axis.others
-        frame = explanation.to_frame()
+        frame = explanation.to_frame(beyond=True)
         own = frame[frame["term"] == NAME]
         assert len(own) == surface.mean.size
         i, j, k = np.unravel_index(61, surface.mean.shape)

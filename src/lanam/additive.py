@@ -44,6 +44,7 @@ from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.parameters import Parameters, read_memory
+from lanam.provenance import Provenance, provenance
 from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
 from lanam.training import (
@@ -76,6 +77,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     dialect_: Dialect
     metadata_: Mapping[str, object]
     plan_: FitPlan
+    provenance_: Provenance | None
     _exposed = False  # whether the model was fitted with exposures other than one
 
     def fit(
@@ -183,6 +185,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         score = session.options.interaction_score
         self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
+        self.provenance_ = provenance(rows.fingerprint)
 
     def _open(
         self, inputs: FitInputs, session: Session, totals: bool, fitted: Schema | None = None
@@ -214,6 +217,18 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """The response family of the fitted model."""
         check_is_fitted(self)
         return find_family(self._model.likelihood)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importance of each column, in scikit-learn's convention: they sum to one.
+
+        An interaction's importance is split evenly between its columns.
+        """
+        check_is_fitted(self)
+        importances = np.zeros(self._schema.n_columns)
+        for term in self.terms_:
+            importances[list(term.features)] += term.importance / len(term.features)
+        return importances / (importances.sum() or 1.0)
 
     def add_interactions(
         self,
@@ -782,8 +797,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if X is None and (y is not None or exposure is not None or sample_weight is not None):
             raise ValueError("y, exposure and sample_weight belong to rows: pass X as well")
         rows = coverages = noise = None
+        part = "unknown"
         if X is not None:
             columns = self._columns(X)
+            if self.provenance_ is not None:
+                part = self.provenance_.part_of(columns)
             family = self.family_
             exposed = self._read_exposure(family, exposure, len(columns))
             target = None if y is None else self._read_target(family, y, len(columns))
@@ -809,6 +827,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             report=coverages,
             rows=rows,
             noise=noise,
+            part=part,
         )
         return report.write_report(path, material)
 
@@ -865,7 +884,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             ``variance=False`` omits the variance (all but "csv"). For "sql": ``table``, ``dialect``
             ("sqlite", "duckdb" or "standard"), ``columns`` (a mapping from columns of the model to columns
             of the table) and ``keep`` (further columns to select). For "onnx": ``columns``, and
-            ``missing``, the string that encodes a missing value. For "json": ``indent``.
+            ``missing``, the string that encodes a missing value. For "json": ``indent``. For "csv":
+            ``bands``, about how many ranges numeric columns have; the table is then for people, within
+            the training data and relative to a base level of each column, and no longer exact.
 
         Returns
         -------

@@ -21,6 +21,7 @@ from lanam.families import BERNOULLI, ClassFamily, Family
 from lanam.families.base import link_interval
 from lanam.families.labels import number_labels
 from lanam.inputs import read_weights
+from lanam.parameters import refuse_class_weight
 
 #: Maximum number of values in memory when each row has draws, or a covariance matrix of its classes.
 _CHUNK_VALUES = 1 << 22
@@ -34,7 +35,9 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     centred logit (softmax), and shape functions sum to zero over the classes. A term is active for all
     classes or for none.
 
-    Probabilities are averaged over the posterior: uncertainty moves them towards each other.
+    Probabilities are averaged over the posterior: uncertainty moves them towards each other. There is no
+    ``class_weight``, because probabilities would no longer be those of the data: to act on a rare class,
+    lower the threshold of :meth:`predict_proba`.
 
     Parameters
     ----------
@@ -51,11 +54,11 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Sorted class labels, the order of the columns of probabilities.
     intercept_ : float or ndarray of shape (n_classes,)
         Mean log-odds over the training data; with more than two classes, the mean centred logits.
-    terms_, log_evidence_, interaction_scores_
+    terms_, log_evidence_, interaction_scores_, feature_importances_
         As in :class:`LANAMRegressor`, in log-odds.
     calibration_ : Calibration
         The result of :meth:`calibrate`; discarded by the next fit.
-    edits_, family_, plan_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
+    edits_, family_, plan_, provenance_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
         As in :class:`LANAMRegressor`.
 
     Examples
@@ -81,6 +84,19 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     @property
     def _asked_family(self) -> Family:
         return BERNOULLI  # the encoding of y replaces it if there are more than two classes
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the constructor, as scikit-learn's estimators do.
+
+        Examples
+        --------
+        >>> from lanam import LANAMClassifier
+        >>> LANAMClassifier().set_params(interactions=0).interactions
+        0
+        """
+        refuse_class_weight(params)
+        super().set_params(**params)
+        return self
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         self.classes_ = classes

@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from numbers import Real
 from typing import Any, TypedDict
 
@@ -27,7 +26,7 @@ from lanam.explain import Term, describe_terms, plain
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import cell_words
 from lanam.parameters import is_number
-from lanam.text import few
+from lanam.text import did_you_mean, few
 from lanam.version import __version__
 
 ACTIONS = ("zero", "clamp", "smooth")
@@ -144,11 +143,7 @@ def _find(model: FittedModel, schema: Schema, name: object) -> tuple[list[int], 
         matches = [k for k, term in enumerate(terms) if term.feature_names == (name,)]
         matches = matches or [k for k, term in enumerate(terms) if term.name == name]
     if not matches:
-        names = [term.name for term in terms]
-        near = get_close_matches(str(name), names, n=3)
-        hint = (
-            f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {_some(names)}"
-        )
+        hint = did_you_mean(name, [term.name for term in terms])
         raise ValueError(f"there is no term {name!r}: {hint}")
     active = [k for k in matches if terms[k].active]
     if not active:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lanam.errors import FileThereError
+from lanam.text import utf8
 
 _PATIENCE = 5.0  # seconds for threads that still write into a folder to be removed
 
@@ -58,7 +59,7 @@ def write_atomically(
     'curves'
     """
     given = require_place(path, example=Path(path).name or "model.lanam")
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    data = utf8(content) if isinstance(content, str) else content
     try:
         with open_atomically(given) as file:
             file.write(data)

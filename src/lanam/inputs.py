@@ -27,7 +27,7 @@ from lanam.data import (
 )
 from lanam.errors import InputError, InputWarning, Line, warn_user
 from lanam.families import Family
-from lanam.text import few
+from lanam.text import few, printable
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
@@ -93,8 +93,8 @@ def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
             raise
         # scikit-learn's message names the columns.
         raise ValueError(
-            f"{error}The model needs every column that it was fitted with. If the values of one are not "
-            "known, pass it with missing values."
+            f"{printable(error)}The model needs every column that it was fitted with. If the values of one "
+            "are not known, pass it with missing values."
         ) from None
     return frame
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any
 
-from lanam.errors import InputError, choose
+from lanam.errors import InputError, InputTypeError, choose
 
 #: From the value and the name of a parameter to the core's option; raises if the value is invalid.
 Reader = Callable[[Any, str], Any]
@@ -186,6 +187,33 @@ class RegressorParameters(Parameters):
 
 #: All declarations by name.
 PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
+
+
+def refuse_class_weight(arguments: Mapping[str, Any]) -> None:
+    """Explain why there is no ``class_weight``, which other classifiers have."""
+    if "class_weight" in arguments:
+        raise InputTypeError(
+            "{given} is not an option of lanam: with weighted classes probabilities, their calibration and "
+            "all bands are those of a population that does not exist",
+            "To act on a rare class, keep the probabilities and lower the threshold, for example "
+            "`model.predict_proba(X)[:, 1] > 0.1`. If the training data was sampled by class, pass weights "
+            "that restore the population to `fit(X, y, sample_weight=...)`; "
+            "`sklearn.utils.class_weight.compute_sample_weight` makes them of class weights.",
+            argument="class_weight",
+            value=arguments["class_weight"],
+        )
+
+
+_init = Parameters.__init__
+
+
+@wraps(_init)
+def _answering(self: Parameters, *args: Any, **arguments: Any) -> None:
+    refuse_class_weight(arguments)
+    _init(self, *args, **arguments)
+
+
+Parameters.__init__ = _answering  # type: ignore[method-assign]
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.

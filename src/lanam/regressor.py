@@ -127,6 +127,10 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     ----------
     terms_ : tuple of Term
         All terms, active or dropped: name, kind, columns, status, importance, evidence.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Importance of each column, as scikit-learn has it: they sum to one, or are all zero without an
+        active term. The importance of a term is its mean absolute contribution (``terms_``), and that of
+        an interaction is split evenly between its columns.
     intercept_ : float
         Mean prediction over the training data; for counts, mean log rate.
     noise_std_ : float
@@ -156,12 +160,15 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         The response family: link, predictive distribution, and encoding of the target.
     plan_ : FitPlan
         How the fit processed its rows: sizes of sufficient statistics, number of passes.
+    provenance_ : Provenance or None
+        Fingerprint of the training data, date of the fit and version; None for models of older files.
     n_iter_, converged_, history_
         Number of iterations, whether the evidence converged, and one record per iteration. The last one
         also has ``deviance_explained``: the fraction of the intercept-only model's deviance that the model
         explains on the rows it was fitted to (of many, on a sample), which for Gaussian noise is R2; and
         ``parameters_per_row``, ``cooks_distance`` (the largest) with its ``influential_row``,
-        ``separated`` (classes) and ``close_calls``, by which fits that cannot be trusted are announced.
+        ``separated`` (classes) and ``close_calls``, by which fits that cannot be trusted are announced, and
+        ``interaction_thresholds``, the lowest and highest that tried interactions had to reach.
     n_features_in_, feature_names_in_
         Number of columns, and their names if the data had names.
 

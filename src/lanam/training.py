@@ -21,7 +21,9 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
-from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, warn_user
+from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, warn_user
+from lanam.data.errors import ColumnRef, row_identifiers
+from lanam.data.recognition import numbers_rows
 from lanam.engines.interface import Source
 from lanam.engines.roles import find_features, read_roles
 from lanam.engines.survey import survey
@@ -60,6 +62,7 @@ class TrainingRows:
     #: whether the schema has the columns' ranges, and which have missing values
     ranged: bool
     n_rows: int = 0
+    fingerprint: str = ""
     #: all rows or, of many, a sample; and the magnitude of the response
     sample: EncodedRows | None = None
     magnitude: float = 1.0
@@ -69,6 +72,7 @@ class TrainingRows:
     def check(self, summary: DataSummary) -> None:
         """Reject or warn of rows that cannot be fitted as they are, and complete the schema."""
         self.n_rows, self.sample = summary.n_rows, summary.sample
+        self.fingerprint = summary.fingerprint
         spread = summary.spread
         self.magnitude = spread.magnitude
         require_enough(summary.n_rows)
@@ -86,6 +90,8 @@ class TrainingRows:
             require_known_missing(summary.missing_columns, self.schema)
         else:
             self.schema = _with_ranges(self.schema, summary)
+        if self.sample is not None:
+            _warn_of_identifiers(self.schema, summary, self.sample)
 
     def with_record(self, model: FittedModel) -> FittedModel:
         """The fitted model, with in-sample deviance and diagnostics in the last record of its history."""
@@ -232,6 +238,17 @@ def _with_ranges(schema: Schema, summary: DataSummary) -> Schema:
         missing = distribution.missing > 0.0
         columns.append(replace(column, lowest=ends[0], highest=ends[1], missing=missing))
     return replace(schema, columns=tuple(columns))
+
+
+def _warn_of_identifiers(schema: Schema, summary: DataSummary, sample: EncodedRows) -> None:
+    """Warn of integer columns that may only number the rows."""
+    for index, column in enumerate(schema.columns):
+        values = sample.columns[:, index]
+        n_values = summary.columns[index].n_values
+        if column.kind == NUMERIC and numbers_rows(
+            column.name, values, n_values, summary.n_rows, column.highest
+        ):
+            warn_user(row_identifiers(ColumnRef(column.name, index, schema.backend)))
 
 
 def name_of_target(y: Any, target: str | None) -> Any:

@@ -297,6 +297,21 @@ class TestTables:
         done = refused(*fit("a.csv"), words="--drop 'when'")
         assert "X." not in done.err
 
+    def test_text_that_is_something_else(self, refused, place):
+        rows = "\n".join(f"€{k}.900,P{k:03d},{k}" for k in range(10, 80))
+        Path("a.csv").write_text("price,patient,y\n" + rows)
+        words = "'price' holds amounts of money as text (for example '€10.900'): convert them to "
+        done = refused(
+            *fit("a.csv", "-q"),
+            words=words + "numbers in the file, or leave it out with --drop 'price'",
+        )
+        assert "if its values are categories, use --categorical 'price'" in done.err
+        words = "column 'patient' holds identifiers: 56 distinct strings in 56 rows (for example 'P010')"
+        done = refused(*fit("a.csv", "-q", "--drop", "price"), words=words)
+        assert "--drop 'patient'; if its values are categories, use --categorical" in done.err
+        words = "the target 'price' holds amounts of money as text"
+        refused("fit", "a.csv", "-t", "price", "-o", "m.lanam", words=words)
+
     def test_free_text(self, refused, place):
         rows = "\n".join(
             f"a long remark about parcel number {k} which was damp,{k}" for k in range(80)

@@ -12,8 +12,16 @@ import pyarrow.parquet as parquet
 import pytest
 
 from lanam import LANAMRegressor, coverage_report, load
-from lanam.cli.deciding import decide_task, find_target, hold_out, read_pairs, split_names
+from lanam.cli.deciding import (
+    decide_task,
+    find_target,
+    hold_out,
+    read_pairs,
+    split_names,
+    target_values,
+)
 from lanam.cli.errors import CLIError, UsageError
+from lanam.families import BERNOULLI
 
 FIT = ("--interactions", "0")
 
@@ -89,6 +97,7 @@ class TestModel:
         assert (len(train), len(test)) == (done.document["n_train"], done.document["n_test"])
         own = coverage_report(twin, X.take(test), y[test])
         assert done.document["held_out"]["scores"] == pytest.approx(own.scores)
+        assert done.document["held_out"]["performance"] == own.performance.to_dict()
         assert done.document["summary"]["log_evidence"] == pytest.approx(twin.log_evidence_)
         assert model.metadata_["target"] == "price"
         assert model.metadata_["task"] == "regression"
@@ -251,7 +260,11 @@ class TestTask:
             (["a", "b", "a"], "classification", "strings with 2 distinct values"),
             ([True, False, True], "classification", "is boolean"),
             ([0, 1, 1], "classification", "use --task regression to treat it as numeric"),
-            ([1.5, 2.5, 1.5], "classification", "two distinct values"),
+            (
+                [1.5, 2.5, 1.5],
+                "regression",
+                "numeric with two distinct values that are no integers",
+            ),
             (
                 [1, 2, 3],
                 "regression",
@@ -279,10 +292,18 @@ class TestTask:
             CLIError, match="--task counts needs a numeric target, and 'y' holds strings"
         ):
             decide_task(pa.chunked_array([["a", "b"]]), "y", "counts")
+        with pytest.raises(
+            CLIError, match=r"'y' holds 1\.5: classes are integers.*--task regression"
+        ):
+            decide_task(pa.chunked_array([[1.0, 1.5]]), "y", "classification")
         names = pa.chunked_array([[f"n{k}" for k in range(51)]])
         with pytest.raises(CLIError, match=r"51 distinct values: is it the right column\?"):
             decide_task(names, "y", None)
         assert decide_task(names, "y", "classification").task == "classification"
+
+    def test_large_labels_stay_distinct(self):
+        labels = [2**60, 2**60 + 1]
+        assert target_values(pa.chunked_array([labels]), BERNOULLI).tolist() == labels
 
     def test_labels_of_a_fit(self, home):
         assert load(home / "ill.lanam").classes_.tolist() == ["no", "yes"]

@@ -184,7 +184,7 @@ class TestFitErrors:
             cut(table.append_column("y", y), "in")
             done = lanam("fit", "in", "-o", "m.lanam", code=1)
             assert words in done.err
-        assert "Input y contains NaN: 1 of 50 values, the first in row 10" in done.err
+        assert "Input y contains NaN: 1 of 50 values, the first in row 11" in done.err
         assert "`X" not in done.err
 
     def test_files(self, lanam, place):

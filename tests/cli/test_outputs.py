@@ -91,7 +91,9 @@ class TestExplain:
 
     def test_an_unknown_term(self, lanam, place):
         done = lanam("explain", "price.lanam", "--term", "cities", code=2)
-        assert "its terms are city, age, celsius, zone, holiday" in done.err
+        assert "--term 'cities' is not in the model; did you mean 'city'?" in done.err
+        done = lanam("explain", "price.lanam", "--term", "xyzzy", code=2)
+        assert "its terms are 'city', 'age', 'celsius', 'zone', 'holiday'" in done.err
 
     @pytest.mark.parametrize("row", [1, 250])
     def test_a_row(self, lanam, place, row):
@@ -164,11 +166,36 @@ class TestReport:
         lanam("report", "price.lanam", "rides.csv", "-o", "r.html", "--title", "Rides & rows")
         page = self.page("r.html")
         assert "Rides &amp; rows" in page
-        assert re.search(r"95% intervals: coverage [\d.]+% on 300 rows", page)
+        assert re.search(r"95% intervals: coverage [\d.]+% on \d+ rows", page)
+
+    def test_the_held_out_rows_of_the_fit_are_used_by_default(self, lanam, place):
+        held = load("price.lanam").provenance_.held_out.rows
+        count = held.sum()
+        assert (len(held), 0 < count < 100) == (300, True)
+        done = lanam("report", "price.lanam", "rides.csv", "-o", "r.html")
+        assert f"{count} of 300 rows were held out of the fit, and are used here" in done.err
+        assert f"On {count} rows that were held out of the fit." in self.page("r.html")
+        done = lanam("report", "price.lanam", "rides.csv", "-o", "s.html", "--all-rows")
+        assert "held out" not in done.err
+        assert "On all 300 rows, to most of which the model was fitted" in self.page("s.html")
+        # The same rows in another order: others are at these places.
+        lines = Path("rides.csv").read_text().splitlines(keepends=True)
+        Path("turned.csv").write_text("".join([lines[0], *lines[:0:-1]]))
+        lanam("report", "price.lanam", "turned.csv", "-o", "t.html")
+        assert "On all 300 rows" in self.page("t.html")
+
+    def test_classes_may_be_written_as_floats(self, lanam, place):
+        rows = "".join(f"{k % 7},{float(k % 2)}\n" for k in range(60))
+        Path("f.csv").write_text(
+            "a,y\n" + rows + "3,\n"
+        )  # as pandas writes integers and a missing value
+        lanam("fit", "f.csv", "-q", "-o", "f.lanam")
+        lanam("report", "f.lanam", "f.csv", "-o", "f.html")
+        assert "rows that were held out of the fit" in self.page("f.html")
 
     @pytest.mark.parametrize("model", ["events", "ill", "colour"])
     def test_every_kind(self, lanam, place, model):
-        done = lanam("report", f"{model}.lanam", "rides.csv", "-o", "r.html")
+        done = lanam("report", f"{model}.lanam", "rides.csv", "-o", "r.html", "--all-rows")
         assert "no target" not in done.err
         assert "300 rows" in self.page("r.html")
 
@@ -206,6 +233,12 @@ class TestExport:
     def test_to_standard_output(self, lanam, place):
         done = lanam("export", "price.lanam", "--to", "csv", "-o", "-")
         assert done.out == load("price.lanam").export(None, to="csv")
+
+    def test_bands(self, lanam, place):
+        done = lanam("export", "price.lanam", "--to", "csv", "-o", "-", "--bands", "4")
+        assert done.out == load("price.lanam").export(None, to="csv", bands=4)
+        done = lanam("export", "price.lanam", "--to", "json", "-o", "-", "--bands", "4", code=2)
+        assert "--bands is for CSV" in done.err
 
     def test_options_of_sql(self, lanam, place):
         options = ("--table", "new", "--keep", "id", "--dialect", "duckdb", "--no-variance")

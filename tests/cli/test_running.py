@@ -24,6 +24,7 @@ from lanam.cli.console import Console, coloured
 from lanam.conformal import Calibration
 from lanam.data.errors import ColumnRef, free_text, type_changed
 from lanam.engines.dialects import Dialect
+from lanam.errors import InputWarning, warn_user
 from lanam.files import require_place
 from lanam.inputs import read_weights
 from lanam.parameters import read_memory, read_n_jobs
@@ -428,3 +429,16 @@ def test_commands_of_the_documentation_work_in_an_empty_folder(lanam, tmp_path, 
     assert done.stderr == ""
     name, *arguments = shlex.split(pasted, comments=True)
     assert done.stdout == lanam(*arguments).out
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_have_no_place_in_the_code(lanam, place, monkeypatch):
+    summary = LANAMRegressor.summary
+
+    def warned(self):
+        warn_user(InputWarning("a remark on {sample_weight}"))
+        return summary(self)
+
+    monkeypatch.setattr(LANAMRegressor, "summary", warned)
+    done = lanam("explain", "price.lanam")
+    assert done.err == "warning: a remark on --weight\n"

@@ -95,7 +95,9 @@ def _register(kind: type[requests.Request], examples: tuple[str, ...]) -> None:
         except ValueError as error:
             raise UsageError(in_flags(error)) from None
         work = getattr(import_module(f"lanam.cli.{name}"), name)
-        work(request, Console(request.quiet, request.json))
+        console = Console(request.quiet, request.json)
+        with console.plain_warnings():
+            work(request, console)
 
     signature = kind.signature()
     command.__dict__["__signature__"] = signature

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from lanam.cli.errors import in_flags
-from lanam.text import visible
+from lanam.text import printable
 
 _RED, _YELLOW, _PLAIN = "\033[31m", "\033[33m", "\033[0m"
 
@@ -26,17 +26,13 @@ def coloured(text: str, colour: str, stream: TextIO) -> str:
 
 def print_error(text: str, command: str = "lanam") -> None:
     """Print an error message of a command."""
-    print(f"{command}: {coloured('error:', _RED, sys.stderr)} {_safe(text)}", file=sys.stderr)
+    print(f"{command}: {coloured('error:', _RED, sys.stderr)} {printable(text)}", file=sys.stderr)
 
 
 def print_document(content: Mapping[str, object]) -> None:
     """Print one JSON document to standard output."""
-    print(json.dumps(_for_json(content), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _safe(text: object) -> str:
-    """A text of several lines without control sequences."""
-    return visible(str(text), keep="\n\t")
+    document = json.dumps(_for_json(content), indent=2, ensure_ascii=False, allow_nan=False)
+    print(printable(document))
 
 
 @dataclass
@@ -56,7 +52,7 @@ class Console:
         """Print a remark to standard error, after a prefix."""
         self.notes.append(text)
         if not self.silent:
-            print(f"{prefix}{_safe(text)}", file=sys.stderr)
+            print(f"{prefix}{printable(text)}", file=sys.stderr)
 
     def warn(self, text: str) -> None:
         """Print a warning."""
@@ -65,7 +61,7 @@ class Console:
     def print(self, text: object) -> None:
         """Print a result."""
         if not self.silent:
-            print(_safe(text))
+            print(printable(text))
 
     def document(self, content: Mapping[str, object]) -> None:
         """Print the result as a JSON document, with ``--json``."""
@@ -81,9 +77,28 @@ class Console:
             warnings.filterwarnings("ignore", message="X has feature names")
             yield
         for warning in caught:
-            if isinstance(warning.message, UserWarning):
-                for line in in_flags(warning.message).splitlines():
-                    self.warn(line)
+            self._show(warning.message)
+
+    @contextmanager
+    def plain_warnings(self) -> Iterator[None]:
+        """Print any other warning in one line too, without the place in the code."""
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: self._show(message)
+            yield
+
+    def _show(self, warning: Warning | str) -> None:
+        """Print a warning for users; those about code are not for them."""
+        if isinstance(warning, UserWarning):
+            for line in in_flags(warning).splitlines():
+                self.warn(line)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Ignore the library's warnings about rows of which it warns elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def _for_json(value: object) -> object:

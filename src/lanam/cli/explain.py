@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v1 as nw
 
 from lanam.cli.console import Console
-from lanam.cli.deciding import listed
 from lanam.cli.errors import CLIError, UsageError
-from lanam.cli.models import load_model, open_for, require_columns, without
+from lanam.cli.models import load_model, open_for, require_columns, summary_text, without
 from lanam.cli.requests import ExplainRequest
 from lanam.cli.tables import require_new
-from lanam.text import aligned, number_format, shorten
+from lanam.text import aligned, did_you_mean, number_format, shorten
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
-    from lanam.explain import GlobalExplanation, LocalExplanation, Term
+    from lanam.explain import GlobalExplanation, LocalExplanation, Shape, Surface, Term
 
 #: Plots an explanation and returns its axes.
 Plot = Callable[[], object]
@@ -64,7 +63,7 @@ def _require_plot(path: str, request: ExplainRequest) -> None:
 
 def _explain_all(request: ExplainRequest, model: Estimator, console: Console) -> Plot:
     summary = model.summary()
-    console.print(summary)
+    console.print(summary_text(summary))
     if console.json:
         explanation = model.explain_global()
         console.document({"summary": summary.to_dict(), "explanation": explanation.to_dict()})
@@ -89,16 +88,21 @@ def _explanation(request: ExplainRequest, model: Estimator) -> GlobalExplanation
     return model.explain_noise()
 
 
+def _find_term(given: str, explanation: GlobalExplanation) -> Shape | Surface:
+    """The term of a name, or the interaction of columns with colons between them."""
+    for term in explanation:
+        if given in (term.name, ":".join(term.feature_names), ":".join(term.feature_names[::-1])):
+            return term
+    names = [term.name for term in explanation]
+    hint = did_you_mean(given.replace(":", " x "), names, "its terms are")
+    raise UsageError(f"--term {given!r} is not in the model; {hint}")
+
+
 def _explain_terms(
     request: ExplainRequest, explanation: GlobalExplanation, console: Console
 ) -> Plot:
     """Print the function of one term, or of all active ones."""
-    names = [term.name for term in explanation]
-    if request.term not in (None, *names):
-        raise UsageError(
-            f"--term {request.term!r} is not in the model: its terms are {listed(names)}"
-        )
-    term = None if request.term is None else explanation[request.term]
+    term = None if request.term is None else _find_term(request.term, explanation)
     if console.json:
         console.document((term or explanation).to_dict())
 
@@ -126,6 +130,8 @@ def _explain_terms(
 def _explain_row(
     row: int, data: str, request: ExplainRequest, model: Estimator, console: Console
 ) -> Plot:
+    from lanam.explain import response_words, row_text
+
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
     n_read, frame = 0, None
@@ -140,9 +146,9 @@ def _explain_row(
         local = model.explain_local(frame)
     if console.json:
         console.document({"row": row, "file": data, **local.to_dict()})
-    columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)
-    console.print(f"row {row} of {data} (the first row of data is 1): {_response(local)}")
-    console.print(_row_text(local, columns.to_dict(as_series=False), request.coverage))
+    console.print(f"row {row} of {data} (the first row of data is 1): {response_words(local)}")
+    lines = [row_text(local, request.coverage), *_remarks(local, request.coverage)]
+    console.print("\n".join(lines))
 
     def plot() -> object:
         from lanam.plot import plot_local
@@ -190,8 +196,9 @@ def _term_text(
         table.append([*cells, f"{columns['density'][k]:.2%}"] if complete else cells)
     unit = explanation.family.words.adds_to(explanation.classes)
     note = "" if complete else f" ({len(shown)} of {len(inside)} points shown)"
+    split = f" ({term.missingness:.0%} of it due to missingness)" if term.missingness else ""
     lines = [
-        f"{term.name}: {term.kind}, importance {term.importance:.4g}",
+        f"{term.name}: {term.kind}, importance {term.importance:.4g}{split}",
         f"Contribution {unit}, with {coverage:.0%} credible bands{note}:",
         "",
         *aligned(table, words=[0]),
@@ -218,52 +225,18 @@ def _left_out(smooth: Sequence[int], n_classes: int) -> list[int]:
     return [entry for at, entry in enumerate(smooth) if at // n_classes not in chosen]
 
 
-def _row_text(local: LocalExplanation, columns: FrameColumns, coverage: float) -> str:
-    """The contributions to the prediction of a row, the largest first."""
-    names = columns["term"]
-    n_outer = len(local.classes or ()) if "class" in columns else 1
-    rows = range(len(names))
-    first, inner, last = rows[:n_outer], rows[n_outer:-n_outer], rows[-n_outer:]
-    active = {term.name for term in local.terms if term.active}
-    largest: dict[str, float] = {}
-    for k in inner:
-        largest[names[k]] = max(largest.get(names[k], 0.0), abs(columns["contribution"][k]))
-    order = sorted(
-        (k for k in inner if names[k] in active), key=lambda k: (-largest[names[k]], names[k])
-    )
-    # As many digits as contributions need: the intercept may be far larger.
-    form = number_format(max(largest.values(), default=0.0), 3)
-    table = [["term", "value", *_head(columns)]]
-    for k in (*first, *order, *last):
-        value = "" if k in first or k in last else ", ".join(_values(columns, k))
-        name = "(sum)" if k in last else shorten(names[k], _MAX_NAME)
-        table.append([name, value, *_cells(columns, k, "contribution", form)])
-    unit = local.family.words.adds_to(local.classes)
-    lines = [f"Contribution of each term {unit}, with {coverage:.0%} credible bands:", ""]
-    lines += aligned(table, words=[0])
+def _remarks(local: LocalExplanation, coverage: float) -> list[str]:
+    """Lines below the contributions to a prediction."""
     below = []
     if not local.family.link.classes:
         below.append(
             "The band of the sum is that of the expected value. Single observations scatter more: for "
             f"prediction intervals use lanam predict --interval {coverage:g}."
         )
-    n_dropped = len(local.terms) - len(active)
+    n_dropped = sum(not term.active for term in local.terms)
     if n_dropped:
         below.append(f"Dropped terms, without contributions: {n_dropped}.")
-    return "\n".join([*lines, *([""] if below else []), *below])
-
-
-def _response(local: LocalExplanation) -> str:
-    """The prediction as text."""
-    response, classes = local.response[0], local.classes or ("", "")
-    link, words = local.family.link, local.family.words
-    if link.several:
-        pairs = zip(classes, response, strict=True)
-        return "probabilities " + ", ".join(f"{name} {p:.1%}" for name, p in pairs)
-    if link.classes:
-        return f"{words.response} of {classes[1]} {response:.1%}"
-    note = f" ({words.note})" if words.note else ""
-    return f"{words.response} {response:.5g}{note}"
+    return ["", *below] if below else []
 
 
 def _values(columns: FrameColumns, k: int) -> list[str]:

@@ -10,6 +10,7 @@ from lanam.cli.errors import UsageError
 from lanam.cli.models import load_model
 from lanam.cli.requests import ExportRequest, Form
 from lanam.cli.tables import require_new
+from lanam.text import utf8
 
 
 def export(request: ExportRequest, console: Console) -> None:
@@ -24,7 +25,7 @@ def export(request: ExportRequest, console: Console) -> None:
         if console.json:
             raise UsageError("--json and -o - both write to standard output: choose one")
         content = load_model(request.model).export(None, to=kind, **options)
-        sys.stdout.buffer.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+        sys.stdout.buffer.write(content if isinstance(content, bytes) else utf8(content))
         return
     require_new(
         request.output, force=request.force, inputs=(request.model,), example=f"model.{kind}"
@@ -46,6 +47,10 @@ def _options(request: ExportRequest, kind: str) -> dict[str, object]:
     options = {name: value for name, value in given.items() if value is not None}
     if options and kind != "sql":
         raise UsageError(f"--{next(iter(options))} is for SQL, and this is {kind}")
+    if request.bands is not None:
+        if kind != "csv":
+            raise UsageError(f"--bands is for CSV, and this is {kind}")
+        options["bands"] = request.bands
     if request.no_variance:
         if kind == "csv":
             raise UsageError("--no-variance is not for csv, which has no joint variance")

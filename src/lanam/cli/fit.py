@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lanam.cli.console import Console
+from lanam.cli.console import Console, unheard
 from lanam.cli.deciding import (
     MANY_VALUES,
     TASKS,
@@ -26,13 +26,15 @@ from lanam.cli.deciding import (
     target_values,
 )
 from lanam.cli.errors import CLIError, UsageError
-from lanam.cli.models import numbers, open_for, without
+from lanam.cli.models import numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
 from lanam.families import Family
 from lanam.parameters import DEFAULTS
+from lanam.provenance import held_out_rows
+from lanam.text import printable
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
@@ -60,6 +62,8 @@ class Samples:
     note: str
     calibrate: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
+    #: which rows of the table are held out
+    held_out: np.ndarray | None = None
 
 
 def fit(request: FitRequest, console: Console) -> None:
@@ -93,11 +97,15 @@ def fit(request: FitRequest, console: Console) -> None:
         "weight": request.sample_weight,
         "exposure": request.exposure,
     }
+    if test and samples.held_out is not None and model.provenance_ is not None:
+        with unheard():
+            held = held_out_rows(model, test["X"], samples.held_out)
+        model.provenance_ = replace(model.provenance_, held_out=held)
     summary = model.summary()
     held_out = coverage_report(model, **test) if test else None
     model.save(place)
 
-    console.print(summary)
+    console.print(summary_text(summary))
     if test:
         console.print(f"\nOn {_n_rows(test)} held-out rows:\n{held_out}")
     example = "NEW_FOLDER -o OUT_FOLDER" if several else "NEW.csv -o OUT.csv"
@@ -147,8 +155,8 @@ def _split_rows(
         raise CLIError(f"the target {roles.target!r} has no value in any row")
     if target.null_count:
         console.note(f"{target.null_count} of {len(target)} rows have no target and are left out")
-        present = pc.is_valid(target)
-        table, target = table.filter(present), target.filter(present)
+    present = pc.is_valid(target)
+    table, target = table.filter(present), target.filter(present)
     decision = decide_task(target, roles.target, request.task)
     y = target_values(target, decision.family)
     others = {
@@ -163,12 +171,14 @@ def _split_rows(
     labels = y if decision.family.link.classes else None
     parts = hold_out(labels, len(y), shares, request.random_state)
     train, test, calibrate = (take(part) if len(part) else None for part in parts)
+    held_out = np.zeros(len(present), dtype=bool)
+    held_out[np.flatnonzero(present)[parts[1]]] = True
     notes = [f"{len(parts[0])} rows to fit"]
     if calibrate:
         notes.append(f"{len(parts[2])} to calibrate intervals")
     if test:
         notes.append(f"{len(parts[1])} held out for evaluation (--test-share 0 fits to all)")
-    return Samples(decision, train or {}, ", ".join(notes), calibrate, test)
+    return Samples(decision, train or {}, ", ".join(notes), calibrate, test, held_out)
 
 
 def _whole_files(request: FitRequest, roles: TableRoles) -> Samples:
@@ -273,7 +283,7 @@ def _ask(names: Sequence[str]) -> str:
     import typer
 
     for number, name in enumerate(names, 1):
-        print(f"{number:4d}  {name}", file=sys.stderr)
+        print(f"{number:4d}  {printable(name)}", file=sys.stderr)
     answer = str(typer.prompt("Target column (name or number)", err=True)).strip()
     if answer not in names and answer.isdigit() and 1 <= int(answer) <= len(names):
         return names[int(answer) - 1]

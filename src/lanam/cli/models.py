@@ -150,3 +150,11 @@ def numbers(table: pa.Table, name: str, what: str) -> np.ndarray:
 def without(names: Iterable[T], left_out: Collection[T | None]) -> list[T]:
     """The items that are not left out, in their order."""
     return [name for name in names if name not in left_out]
+
+
+def summary_text(summary: object) -> str:
+    """A summary as commands print it: what it leaves out is in their JSON documents."""
+    text = str(summary)
+    for place in ("to_frame() has all", "edits_ has all", "interaction_scores_"):
+        text = text.replace(f"({place})", "(--json has all)")
+    return text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lanam.cli.console import Console
+from lanam.cli.console import Console, unheard
 from lanam.cli.deciding import require_column, target_values
 from lanam.cli.errors import UsageError
 from lanam.cli.models import (
@@ -21,6 +21,7 @@ from lanam.cli.models import (
 from lanam.cli.requests import ReportRequest
 from lanam.cli.tables import read_rows, require_new
 from lanam.engines.files import FileSource
+from lanam.provenance import held_out_rows
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
@@ -64,11 +65,15 @@ def _read(request: ReportRequest, data: str, model: Estimator, console: Console)
     classes = getattr(model, "classes_", None)
     types: dict[str, pa.DataType] = {}
     if target is not None:
-        types[target] = pa.float64() if classes is None else pa.array(classes.tolist()).type
+        kind = pa.float64() if classes is None else pa.array(classes.tolist()).type
+        # Classes 0 and 1 may be written as 0.0 and 1.0, as the fit read them.
+        types[target] = pa.float64() if pa.types.is_integer(kind) else kind
     for name in (weight, exposure):
         if isinstance(name, str):
             types[name] = pa.float64()
     table = read_rows(source.with_types(types), [*needed, *types])
+    if not request.all_rows:
+        table = _held_out(table, needed, model, console)
     if target is not None and table[target].null_count:
         console.note(f"{table[target].null_count} rows have no target and are left out")
         table = table.filter(pc.is_valid(table[target]))
@@ -80,6 +85,23 @@ def _read(request: ReportRequest, data: str, model: Estimator, console: Console)
         if weight is not None:
             rows["sample_weight"] = numbers(table, weight, "--weight")
     return rows
+
+
+def _held_out(table: pa.Table, needed: list[str], model: Estimator, console: Console) -> pa.Table:
+    """The rows that ``lanam fit`` held out, if this is the table that it read; else all of them."""
+    held = None if model.provenance_ is None else model.provenance_.held_out
+    if held is None or len(held.rows) != len(table):
+        return table
+    chosen = table.filter(pa.array(held.rows))
+    with unheard():
+        same = held_out_rows(model, chosen.select(needed), held.rows)
+    if same.fingerprint != held.fingerprint:
+        return table
+    console.note(
+        f"{len(chosen)} of {len(table)} rows were held out of the fit, and are used here (--all-rows uses "
+        "all)"
+    )
+    return chosen
 
 
 def _optional(given: str | None, fitted: object, source: FileSource, option: str) -> str | None:

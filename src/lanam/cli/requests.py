@@ -269,7 +269,7 @@ class ReportRequest(TableRequest):
     model: str = _argument(*_MODEL)
     data: str | None = _argument(
         "DATA",
-        "Table of example rows, and for calibration; best held out from the fit.",
+        "Table of example rows, and for calibration. Of the table of the fit, only held-out rows are used.",
         needed=False,
     )
     output: str = _option("report.html", "FILE", "The file to write: .html.", "--output", "-o")
@@ -282,6 +282,9 @@ class ReportRequest(TableRequest):
     exposure: str | None = _option(None, *_EXPOSURE)
     title: str | None = _option(None, "TEXT", "Title of the report.")
     rows: int = _option(200, "N", "Number of example rows in the report; 0 for none.", least=0)
+    all_rows: bool = _flag(
+        "Use all rows of the table of the fit, also training rows.", "--all-rows"
+    )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
 
 
@@ -299,6 +302,9 @@ class ExportRequest(Request):
     dialect: Database | None = _option(None, None, "For SQL: the database.")
     keep: list[str] | None = _option(
         None, "COLUMNS", "For SQL: columns to copy to the result: id,name."
+    )
+    bands: int | None = _option(
+        None, "N", "For CSV: about N bands per numeric column, relative to base levels."
     )
     no_variance: bool = _flag("Export the mean only, which is shorter and faster.", "--no-variance")
 

@@ -19,6 +19,7 @@ from lanam.engines.finding import format_of
 from lanam.engines.formats import Ipc, Parquet, arrow
 from lanam.engines.types import holds
 from lanam.files import open_atomically
+from lanam.text import utf8
 
 #: The suffix of files in a folder.
 ENDING = ".parquet"
@@ -114,7 +115,7 @@ class CsvWriter:
         self._special = f'[{re.escape(delimiter)}"\r\n]'
         line = io.StringIO()
         csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(schema.names)
-        sink.write(line.getvalue().encode("utf-8"))
+        sink.write(utf8(line.getvalue()))
 
     def write_table(self, table: Any) -> None:
         """Append rows."""

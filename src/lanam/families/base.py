@@ -6,6 +6,7 @@ their names. No code outside this package branches on the family.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -122,6 +123,8 @@ class Family(ABC):
     has_noise: ClassVar[bool] = False
     #: lower bound of the fitted noise: a Gaussian variance is positive, a count's dispersion at least one
     least_noise: ClassVar[float] = 0.0
+    #: upper bound of the noise, beyond which no fit comes
+    most_noise: ClassVar[float] = math.inf
 
     # y
 

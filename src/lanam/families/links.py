@@ -13,6 +13,9 @@ from scipy.special import expit, softmax
 from lanam.core.arrays import Array
 from lanam.text import shorten
 
+#: The largest logarithm of a mean: more would be infinite.
+LARGEST_LOG = 700.0
+
 #: The name of a class is cut to this many characters where a unit is named.
 _MAX_CLASS = 24
 
@@ -39,8 +42,8 @@ class Link:
 
 
 def _exp(link: Array) -> Array:
-    with np.errstate(over="ignore"):  # a mean beyond the largest float is infinite
-        return np.asarray(np.exp(link))
+    """Finite: as large as a mean of counts can be."""
+    return np.asarray(np.exp(np.minimum(link, LARGEST_LOG)))
 
 
 _INVERSES = {

@@ -97,7 +97,7 @@ class PoissonFamily(Family):
     positive = True
     takes_exposure = True
     needs_statistics = True
-    least_noise = 1.0
+    least_noise, most_noise = 1.0, 1e15
 
     def check(self, y: Array) -> Array:
         """Integers of at least 0."""

@@ -20,9 +20,7 @@ from scipy.special import gammaincc, gammaln, logsumexp, ndtr, ndtri, wrightomeg
 
 from lanam.core.arrays import Array, IntArray
 from lanam.core.model.distributions import Discrete
-
-#: The largest logarithm of a moment: more would be infinite.
-_LARGEST_LOG = 700.0
+from lanam.families.links import LARGEST_LOG
 
 #: Integrands are followed until they have fallen by ``exp`` of this.
 _FALL = 30.0
@@ -76,7 +74,10 @@ class PoissonLognormal(Discrete):
         (array([5.]), array([15.]))
         """
         log_count = np.log(exposure) + log_mean + 0.5 * log_variance
-        more = np.log1p((dispersion - 1.0) * np.exp(-log_count))
+        log_excess = math.log(dispersion - 1.0) if dispersion > 1.0 else -math.inf
+        more = np.logaddexp(
+            0.0, log_excess - log_count
+        )  # of 1 + (phi - 1) / mean, without overflow
         return cls(log_mean - 0.5 * more, log_variance + more, exposure)
 
     @property
@@ -92,8 +93,8 @@ class PoissonLognormal(Discrete):
     def variance(self) -> Array:
         """The mean for the Poisson noise, and the variance of the rate."""
         log_mean = self._log_rate + 0.5 * self.log_variance
-        with np.errstate(divide="ignore", over="ignore"):
-            log_relative = np.log(np.expm1(self.log_variance))  # of Var(rate) / E(rate)^2
+        with np.errstate(divide="ignore"):  # of Var(rate) / E(rate)^2 = exp(v) - 1
+            log_relative = self.log_variance + np.log(-np.expm1(-self.log_variance))
         return _exp(log_mean) + _exp(2.0 * log_mean + log_relative)
 
     @property
@@ -134,7 +135,7 @@ class PoissonLognormal(Discrete):
         shape, log_rate = np.maximum(np.floor(y) + 1.0, 1.0), self._log_rate
 
         def beyond_rate(rows: IntArray, d: Array) -> Array:
-            rate = np.exp(np.minimum(log_rate[rows, None] + d, _LARGEST_LOG))
+            rate = np.exp(np.minimum(log_rate[rows, None] + d, LARGEST_LOG))
             return np.asarray(gammaincc(shape[rows, None], rate))
 
         def below_time(rows: IntArray, d: Array) -> Array:
@@ -159,7 +160,7 @@ class PoissonLognormal(Discrete):
 
     def _guess(self, z: float) -> tuple[Array, Array]:
         log_rate, variance = self._log_rate, self.log_variance
-        rate = np.exp(log_rate + z * np.sqrt(variance))
+        rate = _exp(log_rate + z * np.sqrt(variance))
         # For a rate of small variance, the Cornish-Fisher quantile by mean, variance and skewness.
         bounded = np.minimum(variance, 1.0)
         log_centre = np.clip(log_rate + 0.5 * bounded, -_LARGEST_LOG_COUNT, _LARGEST_LOG_COUNT)
@@ -179,7 +180,7 @@ class PoissonLognormal(Discrete):
 
 
 def _exp(log_value: Array) -> Array:
-    return np.asarray(np.exp(np.minimum(log_value, _LARGEST_LOG)))
+    return np.asarray(np.exp(np.minimum(log_value, LARGEST_LOG)))
 
 
 # the lattice of exp(-shape (exp(d) - 1 - d) - d^2 / (2 variance))
