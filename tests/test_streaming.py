@@ -603,7 +603,9 @@ def test_too_few_rows(tmp_path):
 def test_unknown_columns(where, folders):
     table = {"files": folders["parquet"], "dask": make_ddf(), "memory": all_rows()}[where]
     model = LANAMRegressor(**SMALL)
-    with pytest.raises(ValueError, match=r"^target names the column 'prize', .*did you mean 'price' or 'size'\?"):
+    with pytest.raises(
+        ValueError, match=r"^target names the column 'prize', .*did you mean 'price' or 'size'\?"
+    ):
         model.fit(table, target="prize")
     with pytest.raises(ValueError, match=r"^drop names the column 'sizes', .*'size'\?"):
         model.fit(table, "price", drop=["sizes"])

@@ -265,7 +265,8 @@ def test_invalid_streams(tmp_path):
 def test_column_types():
     with duckdb.connect() as connection:
         connection.execute(
-            """create table rows as select range - 100 as x, (range % 3)::decimal(5, 2) as d, range % 2 = 0 as t,
+            """create table rows as select range - 100 as x, (range % 3)::decimal(5, 2) as d,
+            range % 2 = 0 as t,
             (case range % 3 when 0 then 'low' when 1 then 'mid' else 'high' end)::enum('low', 'mid', 'high')
             as e, sin(range) + (range % 3) as y from range(200)"""
         )
