@@ -1,6 +1,6 @@
 """Heteroscedastic noise: its residuals, its fit, and when it is kept."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -73,17 +73,32 @@ def test_rows_with_noisy_missing_values_are_left_out():
 
 @pytest.mark.parametrize(("n_rows", "parts"), [(noise._MANY_ROWS - 2, 8), (noise._MANY_ROWS, 2)])
 def test_the_number_of_fits(n_rows, parts):
-    table, sizes = rows(n_rows), []
+    table, held_out = rows(n_rows), []
     model = replace(fitted(table), noise=None)
 
-    def fit(part, columns):
-        sizes.append((len(part), list(columns), part.columns.shape[1]))
-        return fitting.fit(ArrayTables(part), noise.LogVariance(), OPTIONS, 0)
+    @dataclass
+    class Squares:
+        model: object
 
-    assert noise.learn_noise(model, table, fit) is not None
-    assert sizes[0] == (n_rows, [0, 1], 2)
-    # Folds use only the columns that the fit to all rows selects.
-    assert sizes[1:] == [(n_rows - len(range(k, n_rows, parts)), [1], 1) for k in range(parts)]
+        def without(self, rows):
+            held_out.append(np.flatnonzero(rows).tolist())
+            return np.zeros(rows.sum())
+
+    noise.learn_noise(model, table, lambda squares: Squares(fitted(table).noise))
+    assert held_out == [list(range(k, n_rows, parts)) for k in range(parts)]
+
+
+def test_rows_left_out_do_not_matter():
+    table = rows()
+    squares = replace(table, response=table.response**2)
+    summary = fitting.prepare(ArrayTables(table), Gaussian(), OPTIONS).summary
+    out = np.arange(len(table)) % 8 == 0
+    others = fitting.fit_squares(summary, OPTIONS, np.random.default_rng(0), squares).without(out)
+    changed = replace(squares, response=np.where(out, 9.0, 1.0) * squares.response)
+    again = fitting.fit_squares(summary, OPTIONS, np.random.default_rng(0), changed).without(out)
+    # They share the start, which is that of all rows.
+    np.testing.assert_allclose(again, others, atol=0.1)
+    assert others.std() > 0.3
 
 
 def test_the_sample_is_bounded(monkeypatch):

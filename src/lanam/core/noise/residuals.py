@@ -17,8 +17,9 @@ heavy tails a few large residuals look like the effect of a column, and raise th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +53,16 @@ _WIDTH = 1.0 / 64.0
 #: A component is dropped unless it explains this many rows.
 _LEAST_COMPONENT_ROWS = 1.0
 
-#: Fits an additive model to the response of a table with these of the columns.
-Fit = Callable[[EncodedRows, Sequence[int]], FittedModel]
+
+class FittedSquares(Protocol):
+    """An additive model of the log of squared residuals."""
+
+    @property
+    def model(self) -> FittedModel:
+        """The model of all rows."""
+
+    def without(self, held_out: NDArray[np.bool_]) -> Array:
+        """Log variances of some rows by a fit to the others."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,9 @@ class LogVariance(Likelihood):
         return math.log(float(weight @ y / weight.sum()))
 
 
-def learn_noise(model: FittedModel, sample: EncodedRows, fit: Fit) -> FittedModel | None:
+def learn_noise(
+    model: FittedModel, sample: EncodedRows, fit: Callable[[EncodedRows], FittedSquares]
+) -> FittedModel | None:
     """The model of ``log(variance / s^2)``, or None where constant noise describes the sample as well.
 
     ``model`` is the mean with constant noise; the sample's rows are in random order.
@@ -92,12 +103,11 @@ def learn_noise(model: FittedModel, sample: EncodedRows, fit: Fit) -> FittedMode
     rows = replace(residuals, response=np.square(residuals.response))
     if np.count_nonzero(rows.response) < LEAST_ROWS:
         return None
-    noise = fit(rows, range(rows.columns.shape[1]))
-    needed = sorted({term.features[0] for term in noise.terms if term.active})
-    if not needed:
+    fitted = fit(rows)
+    noise = fitted.model
+    if not any(term.active for term in noise.terms):
         return None
-    narrow = replace(rows, columns=rows.columns[:, needed])
-    if _variance_gain(narrow, lambda part: fit(part, needed)) <= LEAST_GAIN:
+    if _variance_gain(rows, fitted) <= LEAST_GAIN:
         return None
     # The mean of a log-normal variance; one correction for all rows keeps the model additive.
     _, uncertainty = scoring.link_moments(noise, rows.columns)
@@ -137,15 +147,16 @@ def standard_residuals(model: FittedModel, sample: EncodedRows) -> EncodedRows:
     return EncodedRows(rows.columns, (rows.response - mean) / size, rows.weight)
 
 
-def _variance_gain(rows: EncodedRows, fit: Callable[[EncodedRows], FittedModel]) -> float:
+def _variance_gain(rows: EncodedRows, fitted: FittedSquares) -> float:
     """Cross-validated gain in log-likelihood of a model of the squares over their mean."""
     likelihood, total = LogVariance(), 0.0
     for held_out in _folds(len(rows)):
-        train, test = _subset(rows, ~held_out), _subset(rows, held_out)
-        mean = np.average(train.response, weights=train.weight)
-        constant = likelihood.log_prob(test.response, np.full(len(test), np.log(mean)))
-        varying = scoring.log_noise_factors(fit(train), test.columns)
-        total += float(test.weight @ (likelihood.log_prob(test.response, varying) - constant))
+        square, weight = rows.response, rows.weight
+        mean = np.average(square[~held_out], weights=weight[~held_out])
+        tested = square[held_out]
+        constant = likelihood.log_prob(tested, np.full(len(tested), np.log(mean)))
+        varying = likelihood.log_prob(tested, fitted.without(held_out))
+        total += float(weight[held_out] @ (varying - constant))
     return total
 
 

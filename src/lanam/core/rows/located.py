@@ -14,6 +14,7 @@ from operator import iadd
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.blas import limited_threads
@@ -91,7 +92,7 @@ class Rows:
         """The number of observations: the total weight."""
         return float(self.weight.sum())
 
-    def part(self, rows: slice) -> Rows:
+    def part(self, rows: slice | NDArray[np.bool_]) -> Rows:
         """Some of these rows."""
 
         def some(values: Array | None) -> Array | None:

@@ -57,7 +57,7 @@ class Position:
     index: IntArray
     steps: tuple[Step, ...] = ()
 
-    def rows(self, part: slice) -> Position:
+    def rows(self, part: slice | NDArray[np.bool_]) -> Position:
         """Positions of some of the rows."""
         steps = tuple((stride, fraction[part]) for stride, fraction in self.steps)
         return Position(self.index[part], steps)
