@@ -10,7 +10,7 @@ import pytest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.provenance import HeldOut, held_out_rows, provenance
+from lanam.provenance import HeldOut, Target, held_out_rows, provenance
 from lanam.storage import ModelFileError, from_bytes, of_estimator, to_bytes
 from lanam.storage.container import Contents, pack, unpack
 
@@ -95,7 +95,7 @@ class TestDate:
 
     def test_without_a_given_time_it_is_now(self, model):
         assert model.provenance_.date > "2024-01-01T00:00:00Z"
-        assert provenance("0" * 32, {"SOURCE_DATE_EPOCH": "yesterday"}).date > "2024"
+        assert provenance("0" * 32, None, {"SOURCE_DATE_EPOCH": "yesterday"}).date > "2024"
 
 
 class TestParts:
@@ -152,6 +152,9 @@ class TestFiles:
             ("version", 3),
             ("held_out", {"n_rows": 9, "fingerprint": "0" * 16}),
             ("held_out", {"n_rows": 0, "fingerprint": "0" * 16}),
+            ("target", {"name": 3, "means": [0.5], "exposure": None}),
+            ("target", {"name": "y", "means": 0.5, "exposure": None}),
+            ("target", {"name": "y", "means": [0.5], "exposure": -1.0}),
             ("more", 1),
         ],
     )
@@ -169,3 +172,52 @@ class TestFiles:
         X, y = rows()
         model = LANAMClassifier(interactions=0, max_iter=2, tol=1e6).fit(X, y > 0)
         assert model.provenance_.part_of(model._columns(X)) == "training"
+
+
+class TestTarget:
+    @pytest.mark.parametrize("where", ["Series", "column", "file", "array"])
+    def test_its_name_is_known(self, where, tmp_path):
+        X, y = rows()
+        frame = X.assign(price=y)
+        frame.to_parquet(tmp_path / "rows.parquet")
+        given = {
+            "Series": (X, frame["price"]),
+            "column": (frame, "price"),
+            "file": (tmp_path / "rows.parquet", "price"),
+            "array": (X, np.asarray(y)),
+        }
+        target = fit(*given[where]).provenance_.target
+        assert target.name == (None if where == "array" else "price")
+        assert target.means == pytest.approx((y.mean(),))
+        assert target.exposure is None
+
+    def test_base_rates(self, tmp_path):
+        X, y = rows()
+        died = pd.Series((y > y.quantile(0.7)).astype(int), name="died")
+        model = LANAMClassifier(max_iter=3, interactions=0).fit(X, died)
+        assert model.provenance_.target == Target("died", (pytest.approx(died.mean()),))
+        page = model.report(tmp_path / "report.html").read_text()
+        assert "<h1>P(died = 1): LANAMClassifier fitted to" in page
+        assert f"<b>{died.mean():.1%}</b><span>base rate of died = 1</span>" in page
+        assert "The log-odds of died = 1" in page
+        three = pd.Series(np.digitize(y, y.quantile([0.2, 0.6])), name="third")
+        model = LANAMClassifier(max_iter=3, interactions=0).fit(X, three)
+        assert model.provenance_.target.means == pytest.approx((0.2, 0.4, 0.4), abs=0.02)
+        assert "0 (20.0%), 1 (40.0%)" in model.report(tmp_path / "report.html").read_text()
+
+    def test_exposure(self, tmp_path):
+        X, y = rows()
+        years = np.linspace(0.5, 1.5, len(X))
+        claims = np.arange(len(X)) % 3
+        model = LANAMRegressor(likelihood="poisson", max_iter=3, interactions=0)
+        target = model.fit(X, claims, exposure=years).provenance_.target
+        assert target.exposure == pytest.approx(years.sum())
+        assert target.means == pytest.approx((claims.sum() / years.sum(),))
+        page = model.report(tmp_path / "report.html").read_text()
+        assert f"<b>{years.sum():,.0f}</b><span>total exposure</span>" in page
+
+    def test_model_files(self, tmp_path):
+        X, y = rows()
+        model = fit(X, pd.Series(y, name="price"))
+        loaded = lanam.load(model.save(tmp_path / "m.lanam"))
+        assert loaded.provenance_.target == model.provenance_.target

@@ -185,7 +185,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         score = session.options.interaction_score
         self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
-        self.provenance_ = provenance(rows.fingerprint)
+        self.provenance_ = provenance(rows.fingerprint, rows.target)
 
     def _open(
         self, inputs: FitInputs, session: Session, totals: bool, fitted: Schema | None = None

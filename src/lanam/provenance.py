@@ -1,4 +1,4 @@
-"""Where a fitted model comes from: a fingerprint of its training data, a date, a version, held-out rows."""
+"""Where a fitted model comes from: its target and training data, a date, a version, held-out rows."""
 
 from __future__ import annotations
 
@@ -30,6 +30,26 @@ class HeldOut:
         return f"HeldOut({self.rows.sum()} of {len(self.rows)} rows)"
 
 
+@dataclass(frozen=True)
+class Target:
+    """What a model was fitted to predict.
+
+    Attributes
+    ----------
+    name
+        The name of its column or Series; None if it had none.
+    means
+        Its mean over the training data, which for two classes is the base rate of the second and for counts
+        the mean rate; the base rates of more classes.
+    exposure
+        Total exposure of counts; None for other targets.
+    """
+
+    name: str | None
+    means: tuple[float, ...]
+    exposure: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Provenance:
     """Where a fitted model comes from; a part of its file.
@@ -47,6 +67,8 @@ class Provenance:
         Version of lanam that fitted it.
     held_out
         Which rows of its table ``lanam fit`` held out; None for other fits.
+    target
+        Name, mean or base rates, and total exposure; None in older files.
 
     Examples
     --------
@@ -63,6 +85,7 @@ class Provenance:
     date: str
     version: str
     held_out: HeldOut | None = None
+    target: Target | None = None
 
     def part_of(self, columns: Array) -> str:
         """What encoded rows were to the fit: its "training" data, "held out", "both" or "unknown"."""
@@ -75,17 +98,20 @@ class Provenance:
         return parts.get(features_fingerprint(columns), "unknown")
 
 
-def provenance(fingerprint: str, environment: Mapping[str, str] = os.environ) -> Provenance:
+def provenance(
+    fingerprint: str, target: Target | None, environment: Mapping[str, str] = os.environ
+) -> Provenance:
     """The provenance of a model that is fitted now.
 
     Examples
     --------
-    >>> provenance("0" * 32, {"SOURCE_DATE_EPOCH": "1714564800"}).date
+    >>> provenance("0" * 32, None, {"SOURCE_DATE_EPOCH": "1714564800"}).date
     '2024-05-01T12:00:00Z'
     """
     given = environment.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(given), UTC) if given.isdigit() else datetime.now(UTC)
-    return Provenance(fingerprint, now.strftime("%Y-%m-%dT%H:%M:%SZ"), __version__)
+    date = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Provenance(fingerprint, date, __version__, target=target)
 
 
 def features_fingerprint(columns: Array) -> str:

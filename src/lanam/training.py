@@ -38,6 +38,7 @@ from lanam.inputs import (
     require_squares,
     require_weight,
 )
+from lanam.provenance import Target
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,12 @@ class TrainingRows:
     tables: Callable[[Log], Tables]
     encoding: Encoding
     schema: Schema
+    target_name: str | None
     #: whether the schema has the columns' ranges, and which have missing values
     ranged: bool
     n_rows: int = 0
     fingerprint: str = ""
+    target: Target | None = None
     #: all rows or, of many, a sample; and the magnitude of the response
     sample: EncodedRows | None = None
     magnitude: float = 1.0
@@ -73,6 +76,7 @@ class TrainingRows:
         """Reject or warn of rows that cannot be fitted as they are, and complete the schema."""
         self.n_rows, self.sample = summary.n_rows, summary.sample
         self.fingerprint = summary.fingerprint
+        self.target = self._target(summary)
         spread = summary.spread
         self.magnitude = spread.magnitude
         require_enough(summary.n_rows)
@@ -92,6 +96,15 @@ class TrainingRows:
             self.schema = _with_ranges(self.schema, summary)
         if self.sample is not None:
             _warn_of_identifiers(self.schema, summary, self.sample)
+
+    def _target(self, summary: DataSummary) -> Target:
+        """The target's name, and what it is on average."""
+        spread, family = summary.spread, self.encoding.family
+        means = (spread.mean * spread.magnitude,)
+        if self.encoding.likelihood.n_classes:
+            means = tuple((summary.classes / summary.classes.sum()).tolist())
+        exposure = summary.total_weight if family.takes_exposure else None
+        return Target(self.target_name, means, exposure)
 
     def with_record(self, model: FittedModel) -> FittedModel:
         """The fitted model, with in-sample deviance and diagnostics in the last record of its history."""
@@ -135,7 +148,7 @@ class InMemoryData:
         self, estimator: BaseEstimator, inputs: FitInputs, fitted: Schema | None = None
     ) -> None:
         self._estimator, self._fitted = estimator, fitted
-        self._inputs = split_frame(inputs)
+        self._inputs, self._target_name = split_frame(inputs), name_of(inputs.target)
         self._columns, self._schema = read_columns(
             estimator, self._inputs.X, fitting=fitted is None
         )
@@ -160,7 +173,9 @@ class InMemoryData:
         self._table = EncodedRows(columns, *encoding.response(target, weight, exposure))
         whole = self._table if len(columns) == n_rows else None
         tables = partial(ArrayTables, self._table)
-        return TrainingRows(tables, encoding, schema, ranged=True, in_memory=whole)
+        return TrainingRows(
+            tables, encoding, schema, self._target_name, ranged=True, in_memory=whole
+        )
 
     def about(self) -> dict[str, Any]:
         """What a checkpoint of a fit to these rows depends on."""
@@ -204,7 +219,8 @@ class ChunkedData:
         if self._fitted is not None:
             encoder = replace(encoder, schema=self._fitted)
         tables = partial(LoggedTables, self._source.encoded(self._roles.columns, encoder))
-        return TrainingRows(tables, encoder.encoding, encoder.schema, self._fitted is not None)
+        ranged, name = self._fitted is not None, name_of(self._inputs.target)
+        return TrainingRows(tables, encoder.encoding, encoder.schema, name, ranged)
 
     def about(self) -> dict[str, Any]:
         """See `InMemoryData`."""
@@ -256,6 +272,12 @@ def name_of_target(y: Any, target: str | None) -> Any:
     if y is not None and target is not None:
         raise ValueError("y and target both specify what to predict: pass one of them")
     return target if y is None else y
+
+
+def name_of(target: object) -> str | None:
+    """The name of a target: of a column, or of a Series."""
+    name = target if isinstance(target, str) else getattr(target, "name", None)
+    return name if isinstance(name, str) and name else None
 
 
 def split_frame(inputs: FitInputs) -> FitInputs:

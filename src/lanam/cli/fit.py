@@ -97,6 +97,9 @@ def fit(request: FitRequest, console: Console) -> None:
         "weight": request.sample_weight,
         "exposure": request.exposure,
     }
+    if model.provenance_ is not None and (target := model.provenance_.target) is not None:
+        named = replace(target, name=roles.target)
+        model.provenance_ = replace(model.provenance_, target=named)
     if test and samples.held_out is not None and model.provenance_ is not None:
         with unheard():
             held = held_out_rows(model, test["X"], samples.held_out)

@@ -110,6 +110,25 @@ class Material:
     part: str
 
     @property
+    def target_name(self) -> str | None:
+        """The name of the target, if it is known."""
+        target = None if self.provenance is None else self.provenance.target
+        return None if target is None else target.name
+
+    @property
+    def events(self) -> tuple[str, ...] | None:
+        """The classes as text; two of them as values of the target, if its name is known."""
+        classes = self.explanation.classes
+        if classes is None or len(classes) > 2 or self.target_name is None:
+            return None if classes is None else tuple(map(str, classes))
+        return tuple(f"{self.target_name} = {label}" for label in classes)
+
+    @property
+    def unit(self) -> str:
+        """The unit of contributions."""
+        return self.explanation.family.words.unit_of(self.events)
+
+    @property
     def used(self) -> set[int]:
         """The columns that affect the mean or the noise."""
         tables = (*self.explanation.active, *self.portable.noise_tables)

@@ -48,6 +48,9 @@ _LONG = 12
 #: Maximum number of candidate interactions listed, the best.
 _MAX_PAIRS = 100
 
+#: Longer names of the predicted quantity are cut in the title.
+_MAX_TARGET = 60
+
 #: Maximum number of names in a list.
 _MAX_NAMED = 8
 
@@ -80,7 +83,7 @@ def render(material: Material) -> str:
     script = "\n".join(map(_asset, _SCRIPTS))
     return str(
         environment.from_string(_asset("page.html")).render(
-            title=material.title or f"{facts['estimator']} fitted to {facts['n_rows']:,} rows",
+            title=material.title or _title(material),
             version=__version__,
             sections=[item for item in _SECTIONS if there.get(item[0], True)],
             long=_LONG,
@@ -97,6 +100,17 @@ def render(material: Material) -> str:
             sources=asis(" ".join(map(script_source, (script, library)))),
         )
     )
+
+
+def _title(material: Material) -> str:
+    """The quantity that is predicted, if its name is known, and the model."""
+    facts, name, events = material.summary.facts, material.target_name, material.events
+    fitted = f"{facts['estimator']} fitted to {facts['n_rows']:,} rows"
+    if name is None:
+        return fitted
+    link = material.explanation.family.link
+    quantity = f"P({events[1]})" if events and link.classes and not link.several else name
+    return f"{shorten(one_line(quantity), _MAX_TARGET)}: {fitted}"
 
 
 def _asset(name: str) -> str:
@@ -133,9 +147,9 @@ def page_data(material: Material) -> dict[str, object]:
         "link": explanation.link,
         "exposed": explanation.family.takes_exposure,
         "expected": explanation.family.words.expected,
-        "classes": explanation.classes and [str(name) for name in explanation.classes],
+        "classes": material.events and list(material.events),
         "n_classes": int(np.size(explanation.intercept)),
-        "unit": explanation.unit,
+        "unit": material.unit,
         "columns": columns,
         "typical": [column["typical"] for column in columns],
         "levels": [
@@ -186,11 +200,12 @@ def _rows(material: Material) -> dict[str, object] | None:
 def _overview(material: Material) -> dict[str, object]:
     """The overview of data and fit."""
     facts = material.summary.facts
-    names = facts["classes"] or ()
+    names = material.events or ()
     tiles = [
         (f"{facts['n_rows']:,}", "rows"),
         (str(facts["n_columns"]), "columns"),
         (f"{facts['n_active']} of {facts['n_terms']}", "terms active"),
+        *_averages(material),
     ]
     if facts["noise_std"] is not None:
         name = "noise (sd), on average" if material.portable.noise_tables else "noise (sd)"
@@ -204,7 +219,7 @@ def _overview(material: Material) -> dict[str, object]:
     return {
         "classes": material.explanation.family.link.classes,
         "reading": material.explanation.family.words.reading_of(names),
-        "unit": material.explanation.unit,
+        "unit": material.unit,
         "converged": facts["converged"],
         "n_active": facts["n_active"],
         "noise_differs": material.noise_explanation is not None,
@@ -220,6 +235,22 @@ def _overview(material: Material) -> dict[str, object]:
     }
 
 
+def _averages(material: Material) -> list[tuple[str, str]]:
+    """The target's mean or base rate, and total exposure, with their names."""
+    target = None if material.provenance is None else material.provenance.target
+    family, events = material.explanation.family, material.events
+    if target is None or family.link.several:
+        return []
+    if family.link.classes:
+        return [(f"{target.means[0]:.1%}", f"base rate of {events[1] if events else 'the event'}")]
+    if target.exposure is None:
+        return [(f"{target.means[0]:.4g}", f"mean of {target.name or 'the target'}")]
+    return [
+        (f"{target.means[0]:.4g}", "mean rate"),
+        (f"{target.exposure:,.0f}", "total exposure"),
+    ]
+
+
 def _facts(material: Material) -> list[tuple[str, str]]:
     facts = material.summary.facts
     ended = "converged" if facts["converged"] else "not converged"
@@ -232,7 +263,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     if facts["deviance_explained"] is not None:
         lines.append(_named(fit_words(facts).rpartition(" ")))
     if facts["classes"]:
-        lines.append(("classes", _some([str(name) for name in facts["classes"]])))
+        lines.append(("classes", _some(_with_rates(material))))
     if material.portable.noise_tables:
         lines.append(("noise", _noise(material)))
     if facts["noise_skewness"] is not None:
@@ -245,6 +276,15 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     given = [f"{name}={value!r}" for name, value in material.arguments.items()]
     lines.append(("options", ", ".join(given) or "the defaults"))
     return lines
+
+
+def _with_rates(material: Material) -> list[str]:
+    """The classes, with the base rates of more than two."""
+    names = [str(name) for name in material.summary.facts["classes"]]
+    target = None if material.provenance is None else material.provenance.target
+    if target is None or len(target.means) != len(names):
+        return names
+    return [f"{name} ({rate:.1%})" for name, rate in zip(names, target.means, strict=True)]
 
 
 def _named(words: tuple[str, str, str]) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lanam.provenance import N_DIGITS, HeldOut, Provenance
+from lanam.provenance import N_DIGITS, HeldOut, Provenance, Target
 from lanam.storage.fields import Arrays, Fields
 
 _DATE = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"
@@ -21,6 +21,8 @@ def write_provenance(provenance: Provenance, arrays: dict[str, np.ndarray]) -> d
         "date": provenance.date,
         "version": provenance.version,
     }
+    if (target := provenance.target) is not None:
+        content["target"] = {**vars(target), "means": list(target.means)}
     held = provenance.held_out
     if held is not None:
         arrays[_HELD_OUT] = np.packbits(held.rows)
@@ -33,7 +35,7 @@ def read_provenance(values: object, arrays: Arrays) -> Provenance | None:
     if values is None:
         return None
     what = "the provenance"
-    fields = Fields(values, what, ("fingerprint", "date", "version"), ("held_out",))
+    fields = Fields(values, what, ("fingerprint", "date", "version"), ("held_out", "target"))
     date, version = fields.text("date"), fields.text("version")
     fields.require(re.fullmatch(_DATE, date, re.ASCII) is not None, "date")
     fields.require(re.fullmatch(r"[\w.+!-]{1,64}", version, re.ASCII) is not None, "version")
@@ -44,7 +46,18 @@ def read_provenance(values: object, arrays: Arrays) -> Provenance | None:
         bits = arrays.take(_HELD_OUT, "u1", ((n_rows + 7) // 8,))
         rows = np.unpackbits(bits, count=n_rows).astype(bool)
         held_out = HeldOut(rows, _fingerprint(inner, N_DIGITS))
-    return Provenance(_fingerprint(fields, 2 * N_DIGITS), date, version, held_out)
+    target = _target(fields.values["target"]) if "target" in fields.values else None
+    return Provenance(_fingerprint(fields, 2 * N_DIGITS), date, version, held_out, target)
+
+
+def _target(values: object) -> Target:
+    fields = Fields(values, "the target", ("name", "means", "exposure"))
+    name, exposure = fields.values["name"], fields.values["exposure"]
+    return Target(
+        None if name is None else fields.text("name"),
+        fields.numbers("means"),
+        None if exposure is None else fields.number("exposure", least=0.0),
+    )
 
 
 def _fingerprint(fields: Fields, n_digits: int) -> str:
