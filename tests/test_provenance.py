@@ -206,7 +206,7 @@ class TestTarget:
         assert "0 (20.0%), 1 (40.0%)" in model.report(tmp_path / "report.html").read_text()
 
     def test_exposure(self, tmp_path):
-        X, y = rows()
+        X, _ = rows()
         years = np.linspace(0.5, 1.5, len(X))
         claims = np.arange(len(X)) % 3
         model = LANAMRegressor(likelihood="poisson", max_iter=3, interactions=0)

@@ -76,7 +76,6 @@ def render(material: Material) -> str:
     """The report as text."""
     jinja2, library = _libraries()
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    facts = material.summary.facts
     asis = environment.filters["safe"]
     words = _pairs_table(material)
     there = {"pairs": words["has_pairs"], "noise": material.noise_explanation is not None}
