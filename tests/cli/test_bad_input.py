@@ -361,18 +361,41 @@ class TestTables:
         )
 
 
+WRITERS = [
+    ("fit", "rides.csv", "-t", "price", "-o", "there.lanam"),
+    ("predict", "price.lanam", "rides.csv", "-o", "there.csv"),
+    ("predict", "price.lanam", "rides.csv", "-o", "there.parquet"),
+    ("explain", "price.lanam", "-o", "there.png"),
+    ("report", "price.lanam", "-o", "there.html"),
+    ("export", "price.lanam", "-o", "there.json"),
+]
+
+
 class TestExistingFiles:
-    @pytest.mark.parametrize(
-        "command",
-        [
-            ("fit", "rides.csv", "-t", "price", "-o", "there.lanam"),
-            ("predict", "price.lanam", "rides.csv", "-o", "there.csv"),
-            ("predict", "price.lanam", "rides.csv", "-o", "there.parquet"),
-            ("explain", "price.lanam", "-o", "there.png"),
-            ("report", "price.lanam", "-o", "there.html"),
-            ("export", "price.lanam", "-o", "there.json"),
-        ],
-    )
+    @pytest.mark.parametrize("command", WRITERS)
+    @pytest.mark.parametrize("force", [False, True])
+    def test_those_that_appear_meanwhile_are_kept(self, lanam, place, monkeypatch, command, force):
+        """Only ``--force`` replaces them; otherwise the result is kept beside them."""
+        target, real = Path(command[-1]), os.fsync
+
+        def fsync(handle):
+            target.write_text("precious")  # another program, while this one writes
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        drop = ("--drop", "id,events,ill,colour,hours", "--interactions", "0")
+        more = drop if command[0] == "fit" else ()
+        done = lanam(*command, *more, *(["--force"] if force else []), code=0 if force else 1)
+        kept = list(Path().glob("*.part"))
+        assert (target.read_bytes() == b"precious") == (not force)
+        assert len(kept) == (not force)
+        if not force:
+            line = done.err.splitlines()[-1]
+            assert f"{target} was created meanwhile, and is not overwritten: the result is" in line
+            assert line.endswith(f"{kept[0]}; rename that, or use --force next time")
+            assert kept[0].stat().st_size > 0
+
+    @pytest.mark.parametrize("command", WRITERS)
     def test_they_are_kept(self, refused, place, command):
         Path(command[-1]).write_text("precious")
         refused(*command, words=f"{command[-1]} is there already: use --force to replace it")

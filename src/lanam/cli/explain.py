@@ -50,7 +50,7 @@ def explain(request: ExplainRequest, console: Console) -> None:
     else:
         plot = _explain_all(request, model, console)
     if request.output is not None:
-        save_plot(plot(), request.output)
+        save_plot(plot(), request.output, force=request.force)
         console.note(f"written: {request.output}")
 
 
@@ -162,7 +162,7 @@ def _explain_row(
     return plot
 
 
-def save_plot(axes: object, path: str) -> None:
+def save_plot(axes: object, path: str, *, force: bool) -> None:
     """Write the figure of some axes to a file."""
     import io
 
@@ -175,7 +175,7 @@ def save_plot(axes: object, path: str) -> None:
     content = io.BytesIO()
     figure.savefig(content, format=path.rsplit(".", 1)[1].lower(), dpi=150, bbox_inches="tight")
     pyplot.close(figure)
-    write_atomically(path, content.getvalue(), what="the plot")
+    write_atomically(path, content.getvalue(), "the plot", overwrite=force)
 
 
 def _term_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from lanam.cli.console import Console
 from lanam.cli.errors import UsageError
@@ -31,12 +32,13 @@ def export(request: ExportRequest, console: Console) -> None:
         request.output, force=request.force, inputs=(request.model,), example=f"model.{kind}"
     )
     with console.warnings():
-        path = load_model(request.model).export(request.output, to=kind, **options)
+        model = load_model(request.model)
+        path = model.export(request.output, to=kind, overwrite=request.force, **options)
     console.note(f"written: {path}")
     console.document({"to": kind, "file": str(path), "notes": console.notes})
 
 
-def _options(request: ExportRequest, kind: str) -> dict[str, object]:
+def _options(request: ExportRequest, kind: str) -> dict[str, Any]:
     """The format's options; others are rejected."""
     names = [part for value in request.keep or () for part in value.split(",") if part]
     given: dict[str, object] = {

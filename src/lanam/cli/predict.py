@@ -71,7 +71,8 @@ def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
         else:
             call = OutputCall(model, exposure, outputs, tuple(kept))
             call, source = keep_text(call, source, as_text=kind == "csv")
-            n_rows = source.write_to(partial(open_writer, request.output), call, advance)
+            opened = partial(open_writer, request.output, force=request.force)
+            n_rows = source.write_to(opened, call, advance)
     return n_rows, [*kept, *outputs.names]
 
 

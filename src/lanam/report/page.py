@@ -63,10 +63,10 @@ _PARTS = {
 _KINDS = {"pair": "interaction", "level": "per-value"}
 
 
-def write_report(path: str | os.PathLike[str], material: Material) -> Path:
-    """Write a report, replacing an existing file atomically."""
-    target = require_place(path, example="report.html")  # before rendering
-    return write_atomically(target, render(material), what="the report")
+def write_report(path: str | os.PathLike[str], material: Material, *, overwrite: bool) -> Path:
+    """Write a report, with ``overwrite`` replacing an existing file, atomically."""
+    target = require_place(path, "report.html", overwrite=overwrite)  # before rendering
+    return write_atomically(target, render(material), "the report", overwrite=overwrite)
 
 
 def render(material: Material) -> str:
