@@ -125,8 +125,9 @@ def find_delimiter(header: str, usual: str) -> str:
 
 @dataclass(frozen=True)
 class _Header:
-    """The header of a CSV file: delimiter, column names, and whether there are no rows."""
+    """The header of a CSV file: blank lines before it, delimiter, names, and whether there are no rows."""
 
+    n_blank: int
     delimiter: str
     names: tuple[str, ...]
     bare: bool
@@ -310,6 +311,8 @@ class Csv(Format):
         # With a single thread errors have a row number.
         read = options.ReadOptions(use_threads=False, block_size=size, encoding=dialect.text)
         parse = options.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
+        if len(header.names) == 1:  # a blank line is a row whose only cell is empty
+            read.skip_rows, parse.ignore_empty_lines = header.n_blank, False
         convert = options.ConvertOptions(
             include_columns=list(types),
             column_types=dict(types),
@@ -337,12 +340,13 @@ class Csv(Format):
         else:
             with named_errors(path, self.title), self._stream(path) as stream:
                 head = _read_header(stream.read)
+        n_blank = len(head[: len(head) - len(head.lstrip(_LINE_ENDS))].splitlines())
         head = head.lstrip(_LINE_ENDS)  # as Arrow does
         line = self._decoded(head, path)
         delimiter = self.dialect.delimiter or find_delimiter(line, usual_delimiter(path))
         names = tuple(next(csv.reader(io.StringIO(line), delimiter=delimiter)))
         require_unique([name for name in names if name], path)
-        return _Header(delimiter, names, bare=next(_line_ends(head), None) is None)
+        return _Header(n_blank, delimiter, names, bare=next(_line_ends(head), None) is None)
 
     def _decoded(self, head: bytes, path: str) -> str:
         """The decoded header."""

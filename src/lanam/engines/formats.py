@@ -107,7 +107,9 @@ class Parquet(Format):
         with (
             named_errors(path, self.title),
             # Without prefetching whole row groups, however large they are.
-            arrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file,
+            arrow().parquet.ParquetFile(
+                path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+            ) as file,
         ):
             for part in parts:
                 first = 0
