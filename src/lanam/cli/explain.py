@@ -13,7 +13,7 @@ from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import load_model, open_for, require_columns, summary_text, without
 from lanam.cli.requests import ExplainRequest
 from lanam.cli.tables import require_new
-from lanam.text import aligned, did_you_mean, number_format, shorten
+from lanam.text import aligned, did_you_mean, number_format, shorten, visible
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
@@ -155,7 +155,9 @@ def _explain_row(
 
         ax = plot_local(local, coverage=request.coverage)
         # The explanation has a single row, and its number in the file is another.
-        title = ax.get_title(loc="left").replace("Row 0:", f"Row {row} of {source.title}:", 1)
+        title = ax.get_title(loc="left").replace(
+            "Row 0:", f"Row {row} of {visible(source.title)}:", 1
+        )
         ax.set_title(title, loc="left", fontsize="small", parse_math=False)
         return ax
 

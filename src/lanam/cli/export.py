@@ -10,6 +10,7 @@ from lanam.cli.console import Console
 from lanam.cli.errors import UsageError
 from lanam.cli.models import load_model
 from lanam.cli.requests import ExportRequest, Form
+from lanam.cli.streams import require_stdout
 from lanam.cli.tables import require_new
 from lanam.text import utf8
 
@@ -25,6 +26,7 @@ def export(request: ExportRequest, console: Console) -> None:
     if request.output == "-":
         if console.json:
             raise UsageError("--json and -o - both write to standard output: choose one")
+        require_stdout("-o -")
         content = load_model(request.model).export(None, to=kind, **options)
         sys.stdout.buffer.write(content if isinstance(content, bytes) else utf8(content))
         return

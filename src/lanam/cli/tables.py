@@ -83,8 +83,10 @@ def open_source(
 
 
 def _standard_input() -> BinaryIO:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError("- reads a table from standard input, which is a terminal: pipe a file in")
+    closed = sys.__stdin__ is None
+    if closed or sys.stdin.isatty():
+        what = "closed" if closed else "a terminal"
+        raise UsageError(f"- reads a table from standard input, which is {what}: pipe a file in")
     return sys.stdin.buffer
 
 
