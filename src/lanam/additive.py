@@ -626,6 +626,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         missing: Any = None,
         width: float | None = None,
         reason: str | None = None,
+        author: str | None = None,
     ) -> Self:
         """A copy of the model with a term edited by hand; this model does not change.
 
@@ -659,6 +660,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             towards the ends of the range. By default the function becomes a straight line.
         reason : str, default=None
             The reason, for the record.
+        author : str, default=None
+            Who edits the term, for the record. It has the date as well; if ``SOURCE_DATE_EPOCH`` is set in
+            the environment, that time.
 
         Returns
         -------
@@ -681,7 +685,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self)
         where = Where(low, high, levels, missing)
         model, record = edit(
-            self._model, self._schema, name, action, where, width=width, reason=reason
+            *(self._model, self._schema, name, action, where),
+            width=width,
+            reason=reason,
+            author=author,
         )
         result = copy.copy(self)
         result._set_fitted(model, self._schema, self._n_rows, self.interaction_scores_.score)

@@ -13,7 +13,7 @@ import numpy as np
 
 from lanam.core.model.fitted import UNSUPPORTED
 from lanam.data import CATEGORICAL, Column
-from lanam.editing import edit_words
+from lanam.editing import signed_words
 from lanam.explain import GlobalExplanation, plain
 from lanam.explain.portable import TermTable
 from lanam.explain.terms import term_names
@@ -216,7 +216,7 @@ def _overview(material: Material) -> dict[str, object]:
             for index, column in enumerate(material.schema.columns)
         ],
         "facts": _facts(material),
-        "edits": list(map(edit_words, material.summary.edits)),
+        "edits": list(map(signed_words, material.summary.edits)),
     }
 
 
