@@ -466,6 +466,21 @@ def test_passes_of_another_job_are_not_read(tmp_path):
     assert third.n_read == 1
 
 
+def test_two_fits_that_start_together_have_one_seed(tmp_path, monkeypatch):
+    """The second one finds no header, and there is one when it writes its own."""
+    path, write = tmp_path / "run", checkpoints.write_atomically
+    first = []
+
+    def late(*args, **options):
+        monkeypatch.setattr(checkpoints, "write_atomically", write)
+        first.append(Checkpoint(path, {"data": "a"}, 1))
+        return write(*args, **options)
+
+    monkeypatch.setattr(checkpoints, "write_atomically", late)
+    second = Checkpoint(path, {"data": "a"}, 2)
+    assert first[0].seed == second.seed == 1
+
+
 def test_after_a_computed_pass_no_more_are_read(tmp_path):
     first = Checkpoint(tmp_path / "run", {}, 1)
     for value in (1.0, 2.0, 3.0):

@@ -14,9 +14,10 @@ from sklearn.exceptions import NotFittedError
 
 from lanam import LANAMClassifier, LANAMRegressor, load
 from lanam.core.fit import prepare
-from lanam.editing import edit_words
+from lanam.editing import edit_words, signed_words
 from lanam.explain.portable import explain_portable
 from lanam.plot import plot_importance, plot_interaction, plot_local, plot_shapes
+from lanam.provenance import utc_now
 from tests.oracles import assert_close
 from tests.report.examples import CITY, QUICK, example, hard_rows
 from tests.report.pages import Page
@@ -365,15 +366,18 @@ class TestNewModel:
 
 
 class TestRecord:
-    def test_contents(self, small):
+    def test_contents(self, small, monkeypatch):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1714564800")
         model, X, _ = small
-        edited = model.edit_term("age", "clamp", low=25, high=80.5, reason="few rows")
+        signed = {"reason": "few rows", "author": "A. Lovelace"}
+        edited = model.edit_term("age", "clamp", low=25, high=80.5, **signed)
         edited = edited.edit_term("city", "zero", levels=["Rome", "Bonn"])
         edited = edited.edit_term("age x bmi", "zero", low={"bmi": 30}, missing={"bmi": True})
         first, second, third = edited.edits_
         share = float(((X["age"] < 25) | (X["age"] > 80.5)).mean())
         assert first.pop("changed_share") == pytest.approx(share)
         assert first.pop("lanam_version")
+        assert first.pop("date") == "2024-05-01T12:00:00Z"
         assert first == {
             "term": "age",
             "terms": ["age"],
@@ -390,7 +394,9 @@ class TestRecord:
             ],
             "width": None,
             "reason": "few rows",
+            "author": "A. Lovelace",
         }
+        assert second["author"] is None  # and not the name of an account
         assert second["where"][0]["levels"] == ["Bonn", "Rome"]
         assert second["changed_share"] == pytest.approx(X["city"].isin(["Rome", "Bonn"]).mean())
         age, bmi = third["where"]
@@ -455,6 +461,32 @@ class TestRecord:
         assert sentence.startswith(words)
         assert sentence.endswith("of the training data); so it is")
 
+    def test_the_date_is_that_of_the_edit(self, small):
+        before = utc_now({})
+        (record,) = small[0].edit_term("age", "zero").edits_
+        assert before <= record["date"] <= utc_now({})
+
+    @pytest.mark.parametrize("argument", ["reason", "author"])
+    def test_reason_and_author_are_strings(self, small, argument):
+        with pytest.raises(ValueError, match=f"{argument}=7 must be a string"):
+            small[0].edit_term("age", "zero", **{argument: 7})
+
+    def test_date_and_author_where_there_is_room(self, small, monkeypatch, tmp_path):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1714564800")
+        model, author = small[0], "<A. Lovelace>"
+        edited = model.edit_term("age", "zero", low=60, author=author).edit_term("bmi", "zero")
+        signed, dated = map(signed_words, edited.edits_)
+        assert signed.endswith("of the training data) (2024-05-01, <A. Lovelace>)")
+        assert dated.endswith("of the training data) (2024-05-01)")
+        lines = str(edited.summary()).splitlines()
+        assert f"  {signed}" in lines
+        assert f"  {dated}" in lines
+        long = model.edit_term("age", "zero", low=60, reason="so " * 12 + "it is", author=author)
+        assert f"  {edit_words(long.edits_[0])}" in str(long.summary()).splitlines()
+        page = Page.read(long.report(tmp_path / "r.html"))
+        (box,) = page.all(id="edits")
+        assert signed_words(long.edits_[0]) in re.sub(r"\s+", " ", box.text)
+
     def test_in_the_summary(self, small):
         model = small[0]
         assert "edit" not in str(model.summary())
@@ -468,7 +500,7 @@ class TestRecord:
             "2 edits after the fit (edf, log evidence gain and in-sample fit as fitted):"
         )
         assert lines[start + 1].startswith("  age: zero from 60 on (")
-        assert lines[start + 1].endswith("; <so> it is")
+        assert f"; <so> it is ({edited.edits_[0]['date'][:10]})" in lines[start + 1]
         assert lines[start + 3].startswith(
             "noise sd as fitted: prediction intervals ignore the edits"
         )

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,14 @@ def test_permissions_are_those_of_any_new_file_or_of_the_old_one(tmp_path):
     path.chmod(0o640)
     write_atomically(path, b"2")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_replaces_a_private_file_is_private_while_it_is_written(tmp_path):
+    path = tmp_path / "a"
+    path.touch(mode=0o600)
+    with open_atomically(path):
+        (part,) = (each for each in tmp_path.iterdir() if each != path)
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
 
 
 def test_a_link_is_followed(tmp_path):
@@ -195,6 +204,173 @@ def test_no_permission(tmp_path):
             write_atomically(tmp_path / "a", b"x")
     finally:
         tmp_path.chmod(0o700)
+
+
+class TestFilesThatAppearMeanwhile:
+    """Without ``overwrite`` they are kept, and so is the result."""
+
+    def write(self, path):
+        with open_atomically(path, overwrite=False) as file:
+            file.write(b"result")
+            path.write_bytes(b"precious")
+
+    def refuse(self, path):
+        with pytest.raises(FileExistsError, match="a was created meanwhile, and is not") as caught:
+            self.write(path)
+        (kept,) = (each for each in path.parent.iterdir() if each != path)
+        assert path.read_bytes() == b"precious"
+        assert kept.read_bytes() == b"result"
+        assert f"the result is in {kept}; rename that" in str(caught.value)
+
+    def test_a_file(self, tmp_path):
+        self.refuse(tmp_path / "a")
+
+    def test_without_hard_links(self, tmp_path, monkeypatch):
+        def unsupported(*_):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "link", unsupported)
+        self.refuse(tmp_path / "a")
+        new = write_atomically(tmp_path / "b", b"new", overwrite=False)
+        assert new.read_bytes() == b"new"
+        assert len(os.listdir(tmp_path)) == 3
+
+    def test_an_interrupted_move_without_hard_links(self, tmp_path, monkeypatch):
+        def unsupported(*_):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "link", unsupported)
+        monkeypatch.setattr("pathlib.Path.replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            write_atomically(tmp_path / "a", b"new", overwrite=False)
+        assert os.listdir(tmp_path) == []
+
+    def test_a_link_to_nowhere(self, tmp_path):
+        path = tmp_path / "a"
+        with (
+            pytest.raises(FileExistsError, match="created meanwhile"),
+            open_atomically(path, overwrite=False),
+        ):
+            path.symlink_to("nowhere")
+        assert os.readlink(path) == "nowhere"
+
+    def test_a_folder_in_place_of_the_file(self, tmp_path):
+        path = tmp_path / "a"
+        with pytest.raises(FileExistsError, match="the result is in "), open_atomically(path):
+            path.mkdir()
+        assert path.is_dir()
+
+    def test_the_first_of_two_writers_wins(self, tmp_path):
+        """Among many that start together, exactly one name is taken and no result is lost."""
+        path, n_writers = tmp_path / "a", 8
+        together = threading.Barrier(n_writers)
+        failed = []
+
+        def write(number):
+            try:
+                with open_atomically(path, overwrite=False) as file:
+                    file.write(b"%d" % number)
+                    together.wait()
+            except FileExistsError:
+                failed.append(number)
+
+        writers = [threading.Thread(target=write, args=(k,)) for k in range(n_writers)]
+        for each in writers:
+            each.start()
+        for each in writers:
+            each.join()
+        assert len(failed) == n_writers - 1
+        written = {int(each.read_bytes()) for each in tmp_path.iterdir()}
+        assert written == set(range(n_writers))
+        assert int(path.read_bytes()) not in failed
+
+    def test_a_new_file_leaves_nothing_beside_it(self, tmp_path):
+        write_atomically(tmp_path / "a", b"1", overwrite=False)
+        assert os.listdir(tmp_path) == ["a"]
+        with pytest.raises(FileExistsError, match="a is there already: pass overwrite=True"):
+            write_atomically(tmp_path / "a", b"2", overwrite=False)
+
+
+class TestFolders:
+    def write(self, path, meanwhile, **options):
+        with open_folder(path, ending=".txt", **options) as folder:
+            (folder / "new.txt").write_text("result")
+            meanwhile()
+
+    def kept(self, path):
+        (kept,) = (each for each in path.parent.iterdir() if each != path)
+        return kept
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_files_that_appear_meanwhile_are_kept(self, tmp_path, there):
+        path = tmp_path / "out"
+        if there:
+            path.mkdir()
+
+        def other_run():
+            path.mkdir(exist_ok=True)
+            (path / "other.txt").write_text("precious")
+
+        with pytest.raises(FileExistsError, match=r"out has files in it by now.*the result is in "):
+            self.write(path, other_run)
+        assert os.listdir(path) == ["other.txt"]
+        assert (self.kept(path) / "new.txt").read_text() == "result"
+
+    def test_other_files_are_never_deleted(self, tmp_path):
+        path = tmp_path / "out"
+        self.write(path, lambda: None)
+        problem = r"out has other files than \.txt, such as notes\.md by now, and is not replaced"
+        with pytest.raises(FileExistsError, match=problem) as caught:
+            self.write(path, (path / "notes.md").touch, overwrite=True)
+        assert sorted(os.listdir(path)) == ["new.txt", "notes.md"]
+        assert str(self.kept(path)) in str(caught.value)
+
+    def test_files_that_appear_at_the_last_moment(self, tmp_path, monkeypatch):
+        """Between the check and the move: the folder is put back."""
+        path, rename = tmp_path / "out", Path.rename
+        self.write(path, lambda: None)
+
+        def late(self, target):
+            if self == path:
+                (path / "notes.md").touch()
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", late)
+        with pytest.raises(FileExistsError, match=r"such as notes\.md by now"):
+            self.write(path, lambda: None, overwrite=True)
+        assert sorted(os.listdir(path)) == ["new.txt", "notes.md"]
+
+    def test_a_file_in_place_of_the_folder(self, tmp_path):
+        path = tmp_path / "out"
+        with pytest.raises(FileExistsError, match=r"out was not replaced: .*the result is in "):
+            self.write(path, path.touch)
+        assert path.is_file()
+
+    @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(errno.EIO, "no")])
+    def test_the_old_one_is_put_back(self, tmp_path, monkeypatch, stop):
+        path, rename = tmp_path / "out", Path.rename
+        self.write(path, lambda: None)
+        (path / "old.txt").touch()
+
+        def fail(self, target):
+            if target == path and self.suffix == ".part":
+                raise stop
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", fail)
+        with pytest.raises((KeyboardInterrupt, OSError)):
+            self.write(path, lambda: None, overwrite=True)
+        assert sorted(os.listdir(path)) == ["new.txt", "old.txt"]
+
+    def test_permissions_are_those_of_the_old_one_from_the_start(self, tmp_path):
+        path, seen = tmp_path / "out", []
+        path.mkdir(mode=0o750)
+        with open_folder(path) as folder:
+            seen.append(folder.stat().st_mode)
+        assert [*map(stat.S_IMODE, seen), stat.S_IMODE(path.stat().st_mode)] == [0o750, 0o750]
 
 
 class TestPlaces:

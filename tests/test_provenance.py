@@ -10,7 +10,7 @@ import pytest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.provenance import HeldOut, Target, held_out_rows, provenance
+from lanam.provenance import HeldOut, Target, held_out_rows, utc_now
 from lanam.storage import ModelFileError, from_bytes, of_estimator, to_bytes
 from lanam.storage.container import Contents, pack, unpack
 
@@ -95,7 +95,7 @@ class TestDate:
 
     def test_without_a_given_time_it_is_now(self, model):
         assert model.provenance_.date > "2024-01-01T00:00:00Z"
-        assert provenance("0" * 32, None, {"SOURCE_DATE_EPOCH": "yesterday"}).date > "2024"
+        assert utc_now({"SOURCE_DATE_EPOCH": "yesterday"}) > "2024"
 
 
 class TestParts:

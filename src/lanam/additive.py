@@ -626,6 +626,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         missing: Any = None,
         width: float | None = None,
         reason: str | None = None,
+        author: str | None = None,
     ) -> Self:
         """A copy of the model with a term edited by hand; this model does not change.
 
@@ -659,6 +660,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             towards the ends of the range. By default the function becomes a straight line.
         reason : str, default=None
             The reason, for the record.
+        author : str, default=None
+            Who edits the term, for the record. It has the date as well; if ``SOURCE_DATE_EPOCH`` is set in
+            the environment, that time.
 
         Returns
         -------
@@ -681,7 +685,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self)
         where = Where(low, high, levels, missing)
         model, record = edit(
-            self._model, self._schema, name, action, where, width=width, reason=reason
+            *(self._model, self._schema, name, action, where),
+            width=width,
+            reason=reason,
+            author=author,
         )
         result = copy.copy(self)
         result._set_fitted(model, self._schema, self._n_rows, self.interaction_scores_.score)
@@ -746,6 +753,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         coverage: float = 0.95,
         exposure: Any = None,
         sample_weight: Any = None,
+        overwrite: bool = True,
     ) -> Path:
         """Write a report: a single, self-contained HTML file that works offline.
 
@@ -756,7 +764,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         Parameters
         ----------
         path : str or path
-            The file to write, such as "report.html". An existing file is replaced.
+            The file to write, such as "report.html".
         X : frame or array-like of shape (n_samples, n_features), default=None
             Rows to pick from on the what-if page, preferably held out.
         y : array-like of shape (n_samples,), default=None
@@ -771,6 +779,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             For counts, the exposure of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Frequency weights of the rows, for the calibration.
+        overwrite : bool, default=True
+            Whether to replace an existing file; if not, it is an error.
 
         Returns
         -------
@@ -829,7 +839,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             noise=noise,
             part=part,
         )
-        return report.write_report(path, material)
+        return report.write_report(path, material, overwrite=overwrite)
 
     def save(self, path: Any, *, overwrite: bool = True) -> Path:
         """Save the fitted model to a file, which :func:`lanam.load` reads.
@@ -864,9 +874,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """
         check_is_fitted(self)
         target = require_place(path, overwrite=overwrite)
-        return write_atomically(target, storage.to_bytes(storage.of_estimator(self)), "the model")
+        content = storage.to_bytes(storage.of_estimator(self))
+        return write_atomically(target, content, "the model", overwrite=overwrite)
 
-    def export(self, path: Any, to: str | None = None, **options: Any) -> Any:
+    def export(
+        self, path: Any, to: str | None = None, *, overwrite: bool = True, **options: Any
+    ) -> Any:
         """Export the model for use without Python: lookup tables, a rating table, SQL or ONNX.
 
         Exports are complete: they reproduce :meth:`predict`, also for missing values, unseen categories,
@@ -875,11 +888,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         Parameters
         ----------
         path : str, path or None
-            The file to write; an existing one is replaced. None returns the content instead.
+            The file to write. None returns the content instead.
         to : {"json", "csv", "sql", "onnx"}, default=None
             The format; by default the extension of ``path``. "json": all lookup tables. "csv": a
             human-readable rating table. "sql": a query with mean and variance. "onnx": a graph, which
             requires the package onnx.
+        overwrite : bool, default=True
+            Whether to replace an existing file; if not, it is an error.
         **options
             ``variance=False`` omits the variance (all but "csv"). For "sql": ``table``, ``dialect``
             ("sqlite", "duckdb" or "standard"), ``columns`` (a mapping from columns of the model to columns
@@ -919,7 +934,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             calibration=getattr(self, "calibration_", None),
             edits=self.edits_,
         )
-        return content() if path is None else export.write_export(path, content)
+        if path is None:
+            return content()
+        return export.write_export(path, content, overwrite=overwrite)
 
 
 def require_unedited(edits: tuple[Edit, ...]) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.rows.tables import Totals
-from lanam.errors import warn_user
+from lanam.errors import FileThereError, warn_user
 from lanam.files import open_atomically, write_atomically
 from lanam.version import __version__
 
@@ -51,22 +52,25 @@ class Checkpoint:
         self._reads = self._writes = True
         digest = digest_of(key)
         header = self.path / _HEADER
-        if header.exists():
-            about, self.seed = _read_header(header)
-            if about != digest:
-                raise ValueError(
-                    f"the checkpoint {self.path} belongs to another fit: other data, other arguments or "
-                    f"another version of lanam than {__version__}. Pass another folder, or delete this one"
-                )
-            return
+        if not header.exists():
+            self._start(header, digest, seed)
+        about, self.seed = _read_header(header)
+        if about != digest:
+            raise ValueError(
+                f"the checkpoint {self.path} belongs to another fit: other data, other arguments or "
+                f"another version of lanam than {__version__}. Pass another folder, or delete this one"
+            )
+
+    def _start(self, header: Path, digest: str, seed: int) -> None:
+        """Write the header, unless another fit wrote one a moment ago."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise ValueError(
                 f"{self.path} is there, and it is no checkpoint: pass a folder that is empty or new"
             )
-        self.seed = seed
         self.path.mkdir(parents=True, exist_ok=True)
         content = {"format": _FORMAT, "lanam": __version__, "about": digest, "seed": seed}
-        write_atomically(header, json.dumps(content), "the checkpoint")
+        with suppress(FileThereError):
+            write_atomically(header, json.dumps(content), "the checkpoint", overwrite=False)
 
     def __call__(self, job: Callable[..., Totals], compute: Callable[[], Totals]) -> Totals:
         """The next totals: read, if they were written for this very job, otherwise computed and written."""

@@ -1,7 +1,7 @@
 """Edits of terms in the units of the data: checked, applied, and recorded.
 
 A record is plain data, ready for JSON: the term, the action, the range, the fraction of the training data
-that it concerns, and the reason.
+that it concerns, the reason, the date and the author.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from lanam.explain import Term, describe_terms, plain
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import cell_words
 from lanam.parameters import is_number
+from lanam.provenance import utc_now
 from lanam.text import did_you_mean, few
 from lanam.version import __version__
 
@@ -56,6 +57,9 @@ class Edit(TypedDict):
     width: float | None
     changed_share: float
     reason: str | None
+    #: when, in UTC; None in files of earlier versions
+    date: str | None
+    author: str | None
     lanam_version: str
 
 
@@ -86,12 +90,14 @@ def edit(
     *,
     width: Any = None,
     reason: str | None = None,
+    author: str | None = None,
 ) -> tuple[FittedModel, Edit]:
     """A model with an edited term, and the record of the edit."""
     if action not in ACTIONS:
         raise ValueError(f"action={action!r} must be one of {', '.join(map(repr, ACTIONS))}")
-    if reason is not None and not isinstance(reason, str):
-        raise ValueError(f"reason={reason!r} must be a string")
+    for argument, value in (("reason", reason), ("author", author)):
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f"{argument}={value!r} must be a string")
     indices, terms = _find(model, schema, name)
     columns = [schema.columns[feature] for feature in terms[0].features]
     _require_columns(where, terms[0])
@@ -127,6 +133,8 @@ def edit(
         "width": width,
         "changed_share": max(fractions),
         "reason": reason,
+        "date": utc_now(),
+        "author": author,
         "lanam_version": __version__,
     }
     return result, plain(record)
@@ -344,6 +352,13 @@ def edit_words(record: Edit) -> str:
     fraction = f"({record['changed_share']:.1%} of the training data)"
     reason = f"; {record['reason']}" if record["reason"] else ""
     return f"{record['term']}: {words(ranges, record['width'])} {fraction}{reason}"
+
+
+def signed_words(record: Edit) -> str:
+    """A record as a sentence, with its day and author."""
+    date = record["date"]
+    signature = ", ".join(filter(None, (date and date[:10], record["author"])))
+    return edit_words(record) + (f" ({signature})" if signature else "")
 
 
 def _zero_words(ranges: Sequence[EditedRange], width: float | None) -> str:

@@ -36,20 +36,30 @@ def require_place(
         raise IsADirectoryError(f"{target} is a folder: pass the name of a file, such as {example}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}: create it first")
-    if not overwrite and os.path.lexists(target):
+    if not overwrite and os.path.lexists(target) and not _is_special(target):
         remedy = "{pass overwrite=True} to replace it, or another name"
         raise FileThereError("{path} is there already", remedy, path=target)
     return target
 
 
+def _is_special(path: Path) -> bool:
+    """Whether a path is a pipe or a terminal, which is written into and never replaced."""
+    return path.exists() and not path.is_file()
+
+
 def write_atomically(
-    path: str | os.PathLike[str], content: str | bytes, what: str = "the file"
+    path: str | os.PathLike[str],
+    content: str | bytes,
+    what: str = "the file",
+    *,
+    overwrite: bool = True,
 ) -> Path:
     """Write a file, replacing an existing one only when the new one is complete and on disk.
 
     A symbolic link is followed, and permissions of an existing file are kept. Text is written in UTF-8, its
     line endings unchanged. After an error (no folder, no permission, a full disk) an existing file is
     unchanged and nothing else is left behind. ``what`` names the content in messages: ``"the report"``.
+    See `open_atomically` for ``overwrite``.
 
     Examples
     --------
@@ -58,11 +68,13 @@ def write_atomically(
     ...     write_atomically(f"{folder}/note.txt", "curves").read_text()
     'curves'
     """
-    given = require_place(path, example=Path(path).name or "model.lanam")
+    given = require_place(path, example=Path(path).name or "model.lanam", overwrite=overwrite)
     data = utf8(content) if isinstance(content, str) else content
     try:
-        with open_atomically(given) as file:
+        with open_atomically(given, overwrite=overwrite) as file:
             file.write(data)
+    except FileThereError:
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"{what} was not written: {reason}", str(given)) from error
@@ -70,10 +82,12 @@ def write_atomically(
 
 
 @contextmanager
-def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def open_atomically(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """A file to write bytes into, moved into place when the ``with`` block ends without an error.
 
-    After an error an existing file is unchanged, and nothing else is left behind.
+    After an error an existing file is unchanged, and nothing else is left behind. Without ``overwrite`` a
+    file that exists by then is not replaced either: the complete new one is kept beside it, and the error
+    names it.
 
     Examples
     --------
@@ -87,24 +101,62 @@ def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     (False, 'curves')
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a pipe or a terminal is written into
+    if _is_special(target):
         with target.open("wb") as file:
             yield file
         return
-    # In the same folder, since a move is atomic only within a file system.
-    part = target.with_name(f"{target.name[:64]}{secrets.token_hex(8)}.part")
+    part = _beside(target)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        # Created with the default permissions of a new file.
-        with os.fdopen(os.open(part, flags, 0o666), "wb") as file:
+        # What replaces a private file is private while it is written.
+        with os.fdopen(os.open(part, flags, _mode(target, 0o666)), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
-        part.replace(target)
-    finally:
+    except BaseException:
         part.unlink(missing_ok=True)
+        raise
+    try:
+        _move_file(part, target, overwrite)
+    except (FileExistsError, IsADirectoryError):
+        remedy = "the result is in {part}; rename that, or {pass overwrite=True} next time"
+        problem = "{path} was created meanwhile, and is not overwritten"
+        raise FileThereError(problem, remedy, path=path, part=part) from None
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _beside(target: Path) -> Path:
+    """A new name in the same folder, since a move is atomic only within a file system."""
+    return target.with_name(f"{target.name[:64]}{secrets.token_hex(8)}.part")
+
+
+def _mode(path: Path, default: int) -> int:
+    """The permissions of a file or folder that exists."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else default
+
+
+def _move_file(part: Path, target: Path, overwrite: bool) -> None:
+    """Move a file, but not onto a folder, and without ``overwrite`` not onto a file."""
+    if overwrite:
+        if target.exists():
+            part.chmod(_mode(target, 0))
+        part.replace(target)
+        return
+    try:
+        os.link(part, target)  # fails if the name is taken, even since a moment ago
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: take the name first
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        try:
+            part.replace(target)
+        except BaseException:
+            target.unlink()
+            raise
+    else:
+        part.unlink()
 
 
 def require_folder(path: str | os.PathLike[str], *, overwrite: bool, ending: str) -> Path:
@@ -120,24 +172,33 @@ def require_folder(path: str | os.PathLike[str], *, overwrite: bool, ending: str
         if os.path.lexists(target):
             raise FileExistsError(f"{target} is a file: pass the name of a folder")
         return target
-    files = [Path(place, name) for place, _, names in os.walk(target) for name in names]
-    if files and not overwrite:
+    obstacle = _obstacle(target, overwrite, ending)
+    if obstacle and not overwrite:
         remedy = "{pass overwrite=True} to replace them, or another name"
-        raise FileThereError("{path} is there already and has files in it", remedy, path=target)
-    others = [file for file in files if file.suffix != ending]
-    if others:
-        raise FileExistsError(
-            f"{target} has other files than {ending}, such as {others[0].relative_to(target)}, which would "
-            "be deleted: pass another folder"
-        )
+        raise FileThereError(f"{{path}} is there already and {obstacle}", remedy, path=target)
+    if obstacle:
+        raise FileExistsError(f"{target} {obstacle}, which would be deleted: pass another folder")
     return target
 
 
+def _obstacle(folder: Path, overwrite: bool, ending: str) -> str:
+    """What a folder has that must not be deleted; "" for nothing."""
+    files = [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+    others = [file.relative_to(folder) for file in files if file.suffix != ending]
+    if overwrite:
+        return f"has other files than {ending}, such as {min(others)}" if others else ""
+    return "has files in it" if files else ""
+
+
 @contextmanager
-def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def open_folder(
+    path: str | os.PathLike[str], *, overwrite: bool = False, ending: str = ""
+) -> Iterator[Path]:
     """A folder to write files into, moved into place when the ``with`` block ends without an error.
 
-    After an error an existing folder is unchanged, and nothing else is left behind.
+    After an error an existing folder is unchanged, and nothing else is left behind. What `require_folder`
+    checks with the same arguments is checked again before an existing folder is replaced; if it has files
+    by then that must not be deleted, the new folder is kept beside it, and the error names it.
 
     Examples
     --------
@@ -149,23 +210,44 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['out/note.txt']
     """
     target = Path(os.path.realpath(path))
-    token = secrets.token_hex(8)
-    part, old = (target.with_name(f"{target.name[:64]}{token}.{end}") for end in ("part", "old"))
-    part.mkdir()
+    part = _beside(target)
+    part.mkdir(_mode(target, 0o777) | stat.S_IRWXU)
     try:
         yield part
-        if target.exists():
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
+    except BaseException:
+        _remove_folder(part)
+        raise
+    try:
+        _move_folder(part, target, overwrite, ending)
+    except OSError as error:
+        problem, remedy = "{path} {reason}", "the result is in {part}; rename that"
+        reason = error.args[0] if error.errno is None else f"was not replaced: {error.strerror}"
+        raise FileThereError(problem, remedy, path=path, reason=reason, part=part) from error
+    except BaseException:
+        _remove_folder(part)
+        raise
+
+
+def _move_folder(part: Path, target: Path, overwrite: bool, ending: str) -> None:
+    """Move a folder; the one that is there is removed if it may be, and put back after an error."""
+    old = part.with_suffix(".old")
+
+    def require_replaceable(folder: Path) -> None:
+        if obstacle := _obstacle(folder, overwrite, ending):
+            raise FileExistsError(f"{obstacle} by now, and is not replaced")
+
+    try:
+        if target.is_dir():
+            require_replaceable(target)
+            part.chmod(_mode(target, 0))
             target.rename(old)
-        try:
-            part.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    finally:
-        for each in (part, old):
-            _remove_folder(each)
+            require_replaceable(old)  # under a name that no other process knows
+        part.rename(target)  # fails if another folder with files is there by now
+    except BaseException:
+        if old.exists() and not os.path.lexists(target):
+            old.rename(target)
+        raise
+    _remove_folder(old)
 
 
 def _remove_folder(folder: Path) -> None:

@@ -98,20 +98,22 @@ class Provenance:
         return parts.get(features_fingerprint(columns), "unknown")
 
 
-def provenance(
-    fingerprint: str, target: Target | None, environment: Mapping[str, str] = os.environ
-) -> Provenance:
-    """The provenance of a model that is fitted now.
+def provenance(fingerprint: str, target: Target | None) -> Provenance:
+    """The provenance of a model that is fitted now."""
+    return Provenance(fingerprint, utc_now(), __version__, target=target)
+
+
+def utc_now(environment: Mapping[str, str] = os.environ) -> str:
+    """The time in UTC, or that of ``SOURCE_DATE_EPOCH`` in the environment.
 
     Examples
     --------
-    >>> provenance("0" * 32, None, {"SOURCE_DATE_EPOCH": "1714564800"}).date
+    >>> utc_now({"SOURCE_DATE_EPOCH": "1714564800"})
     '2024-05-01T12:00:00Z'
     """
     given = environment.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(given), UTC) if given.isdigit() else datetime.now(UTC)
-    date = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Provenance(fingerprint, date, __version__, target=target)
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def features_fingerprint(columns: Array) -> str:

@@ -15,7 +15,7 @@ from lanam.cautions import cautions
 from lanam.core.inference.selection import MIN_LOG_EVIDENCE_GAIN, column_threshold
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
-from lanam.editing import Edit, edit_words
+from lanam.editing import Edit, edit_words, signed_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.families import find_family
 from lanam.interactions import InteractionScores
@@ -219,7 +219,7 @@ class Summary:
         first = len(self.edits) - _MAX_EDITS
         lines = ["", head, *([f"  {first} earlier ones (edits_ has all)"] if first > 0 else [])]
         shown = self.edits[max(first, 0) :]
-        lines += [f"  {shorten(edit_words(record), WIDTH - 2)}" for record in shown]
+        lines += [f"  {_edit_line(record)}" for record in shown]
         noise = [name for fact, name in _NOISE.items() if self.facts[fact] is not None]
         return lines + [
             f"{name} as fitted: prediction intervals ignore the edits, so calibrate on held-out rows"
@@ -332,6 +332,12 @@ def _numerals(classes: Sequence[Any]) -> bool:
         isinstance(name, str) and name.strip().lstrip("+-").replace(".", "", 1).isdigit()
         for name in classes
     )
+
+
+def _edit_line(record: Edit) -> str:
+    """An edit in one line, with day and author if there is room for both."""
+    words = signed_words(record)
+    return shorten(words if len(words) <= WIDTH - 2 else edit_words(record), WIDTH - 2)
 
 
 def _wrapped(head: str, names: str) -> list[str]:

@@ -361,18 +361,41 @@ class TestTables:
         )
 
 
+WRITERS = [
+    ("fit", "rides.csv", "-t", "price", "-o", "there.lanam"),
+    ("predict", "price.lanam", "rides.csv", "-o", "there.csv"),
+    ("predict", "price.lanam", "rides.csv", "-o", "there.parquet"),
+    ("explain", "price.lanam", "-o", "there.png"),
+    ("report", "price.lanam", "-o", "there.html"),
+    ("export", "price.lanam", "-o", "there.json"),
+]
+
+
 class TestExistingFiles:
-    @pytest.mark.parametrize(
-        "command",
-        [
-            ("fit", "rides.csv", "-t", "price", "-o", "there.lanam"),
-            ("predict", "price.lanam", "rides.csv", "-o", "there.csv"),
-            ("predict", "price.lanam", "rides.csv", "-o", "there.parquet"),
-            ("explain", "price.lanam", "-o", "there.png"),
-            ("report", "price.lanam", "-o", "there.html"),
-            ("export", "price.lanam", "-o", "there.json"),
-        ],
-    )
+    @pytest.mark.parametrize("command", WRITERS)
+    @pytest.mark.parametrize("force", [False, True])
+    def test_those_that_appear_meanwhile_are_kept(self, lanam, place, monkeypatch, command, force):
+        """Only ``--force`` replaces them; otherwise the result is kept beside them."""
+        target, real = Path(command[-1]), os.fsync
+
+        def fsync(handle):
+            target.write_text("precious")  # another program, while this one writes
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        drop = ("--drop", "id,events,ill,colour,hours", "--interactions", "0")
+        more = drop if command[0] == "fit" else ()
+        done = lanam(*command, *more, *(["--force"] if force else []), code=0 if force else 1)
+        kept = list(Path().glob("*.part"))
+        assert (target.read_bytes() == b"precious") == (not force)
+        assert len(kept) == (not force)
+        if not force:
+            line = done.err.splitlines()[-1]
+            assert f"{target} was created meanwhile, and is not overwritten: the result is" in line
+            assert line.endswith(f"{kept[0]}; rename that, or use --force next time")
+            assert kept[0].stat().st_size > 0
+
+    @pytest.mark.parametrize("command", WRITERS)
     def test_they_are_kept(self, refused, place, command):
         Path(command[-1]).write_text("precious")
         refused(*command, words=f"{command[-1]} is there already: use --force to replace it")
@@ -435,3 +458,132 @@ class TestExistingFiles:
         arrow_csv.write_csv(pa.table({"x": rng.normal(size=40), "y": rng.normal(size=40)}), "a.csv")
         monkeypatch.setattr(os, "fsync", full)
         refused(*fit("a.csv", "-q"), words="the model was not written: No space left")
+
+
+def write_rows(path, cell, n_rows=90):
+    """Columns x, c and y; ``cell`` are the bytes of c in a row."""
+    rows = (b"%.3f,%s,%.3f" % (k / 7, cell(k), k / 9) for k in range(n_rows))
+    Path(path).write_bytes(b"x,c,y\n" + b"\n".join(rows) + b"\n")
+
+
+class TestEncodings:
+    """Cells in latin-1: every message names the option."""
+
+    REMEDY = "specify the encoding, for example --encoding latin-1"
+
+    @pytest.mark.parametrize(
+        ("cell", "n_rows", "where"),
+        [
+            (lambda k: [b"a", b"\xf6"][k % 2], 90, "a.csv, column 'c'"),
+            (lambda k: b"%d" % k if k != 50 else b"5\xa0000", 90, "a.csv, column 'c'"),
+            (lambda k: b"a" if k < 80_000 else b"\xf6", 80_001, "row 80002 "),
+            (lambda k: b"" if k < 80_000 else b"\xf6", 80_001, "row 80002 "),
+            (lambda k: b"%d" % k if k < 80_000 else b"\xb5", 80_001, "row 80002 "),
+            (lambda k: b"true" if k < 80_000 else b"\xb5", 80_001, "row 80002 "),
+        ],
+        ids=["strings", "numbers", "late", "after missing values", "late number", "late boolean"],
+    )
+    def test_cells(self, refused, place, cell, n_rows, where):
+        write_rows("a.csv", cell, n_rows)
+        done = refused(*fit("a.csv"), words=f"is not encoded in utf-8: {self.REMEDY}")
+        assert where in done.err
+        assert "column 'c'" in done.err
+
+    def test_other_places(self, refused, place, monkeypatch):
+        write_rows("a.csv", lambda k: [b"a", b"\xf6"][k % 2])
+        Path("folder").mkdir()
+        Path("a.csv").rename("folder/a.csv")
+        refused(*fit("folder"), words=self.REMEDY)
+        Path("b.csv").write_bytes(b"x,gr\xf6\xdfe,y\n1,2,3\n")
+        refused(*fit("b.csv"), words=f"the header is not encoded in utf-8: {self.REMEDY}")
+
+    def test_the_remedy_works(self, lanam, place):
+        write_rows("a.csv", lambda k: [b"a", b"\xf6"][k % 2])
+        lanam(*fit("a.csv", "--encoding", "latin-1", "--interactions", "0"))
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "ascii"])
+    def test_another_wrong_encoding(self, refused, place, encoding):
+        write_rows("a.csv", lambda k: [b"a", b"\xf6"][k % 2])
+        words = f"a.csv: the header is not encoded in {encoding}"
+        refused(*fit("a.csv", "--encoding", encoding), words=words)
+
+
+class TestHeaders:
+    def test_a_name_longer_than_any(self, refused, place):
+        Path("a.csv").write_text(f"x,{'h' * 140_000},y\n1,2,3\n")
+        words = (
+            "a.csv: a name in the header is longer than 131,072 characters. Is a quote not closed?"
+        )
+        refused(*fit("a.csv"), words=words)
+        refused(*predict("a.csv"), words="use another --delimiter")
+
+    def test_a_header_longer_than_any_name(self, lanam, place):
+        """Of another delimiter than the file's it would be one name."""
+        lines = Path("rides.csv").read_text().splitlines()
+        more = 15_000
+        names = ",".join(f"column{k}" for k in range(more))
+        assert len(names) > 131_072
+        rows = [f"{line},{',' * (more - 1)}" for line in lines[1:4]]
+        Path("wide.csv").write_text("\n".join([f"{lines[0]},{names}", *rows]))
+        lanam(*predict("wide.csv"))
+        assert len(Path("out.csv").read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("size", [0, -1, 1, 63, 2**31, 10**18, 10**30, "much"])
+def test_absurd_block_sizes(refused, place, size):
+    refused(*predict("rides.csv", "--block-size", size), code=2, words="'--block-size'")
+
+
+def test_the_largest_block_size(lanam, place):
+    lanam(*predict("rides.csv", "--block-size", 2**30))
+
+
+class TestNames:
+    """Names of files and other arguments with bytes that are not UTF-8."""
+
+    @pytest.fixture
+    def odd(self, place):
+        odd = os.fsdecode(b"odd\xff")
+        try:
+            Path(odd).touch()
+        except OSError:
+            pytest.skip("names are UTF-8 on this file system")
+        Path(odd).unlink()
+        return odd
+
+    def test_files(self, lanam, odd):
+        table = make_table().select(["city", "age", "celsius", "zone", "holiday", "price"])
+        arrow_csv.write_csv(table, "new.csv")
+        os.rename("new.csv", f"{odd}.csv")
+        lanam("predict", "price.lanam", f"{odd}.csv", "-o", f"{odd}-1.csv")
+        lanam("predict", "price.lanam", f"{odd}.csv", "-o", f"{odd}.parquet", "--all-columns")
+        lanam("predict", "price.lanam", f"{odd}.parquet", "-o", f"{odd}-2.csv")
+        assert Path(f"{odd}-1.csv").read_bytes() == Path(f"{odd}-2.csv").read_bytes()
+        os.mkdir(odd)
+        os.rename(f"{odd}.csv", f"{odd}/{odd}.csv")
+        lanam("predict", "price.lanam", odd, "-o", f"{odd}-out")
+        assert os.listdir(f"{odd}-out") == [f"{odd}.parquet"]
+        quick = ("-t", "price", "--interactions", "0", "--max-iter", "5")
+        lanam("fit", odd, *quick, "-o", f"{odd}.lanam", "--checkpoint", f"{odd}-part")
+        row = ("--row", 1, "--data", f"{odd}/{odd}.csv")
+        done = lanam("explain", f"{odd}.lanam", *row, "-o", f"{odd}.png")
+        assert done.out.startswith("row 1 of odd\\udcff/odd\\udcff.csv")
+        document = lanam("export", f"{odd}.lanam", "-o", f"{odd}.sql", "--json").document
+        assert document["file"] == f"{odd}.sql"
+        assert Path(f"{odd}.sql").exists()
+
+    def test_files_that_are_not_there(self, refused, odd):
+        refused("explain", odd, words="there is no file odd\\udcff")
+        refused(*fit(f"{odd}.csv"), words="there is no file odd\\udcff.csv")
+
+    @pytest.mark.parametrize("option", ["--prefix", "--missing"])
+    def test_other_arguments(self, refused, odd, option):
+        words = "\\udcff"
+        done = refused(*predict("rides.csv", option, odd), words=words)
+        assert "is not encoded in UTF-8: write it in UTF-8" in done.err
+
+    def test_dialects(self, refused, odd):
+        refused(*predict("rides.csv", "--encoding", odd), code=2, words="is not a known encoding")
+        words = "must be an ASCII character"
+        refused(*predict("rides.csv", "--delimiter", odd[-1]), code=2, words=words)
+        refused(*predict("rides.csv", "--decimal", "\u066b"), code=2, words=words)

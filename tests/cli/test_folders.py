@@ -280,6 +280,31 @@ class TestPredict:
         assert "use --force" in done.err
         assert len(outputs("rides")) == 4
 
+    @pytest.mark.parametrize(
+        ("more", "name", "words"),
+        [
+            ((), "other.parquet", "out has files in it by now, and is not replaced"),
+            (("--force",), "notes.txt", "out has other files than .parquet, such as notes.txt by"),
+        ],
+    )
+    def test_files_that_appear_meanwhile_are_kept(
+        self, lanam, rides, monkeypatch, more, name, words
+    ):
+        real = os.fsync
+
+        def fsync(handle):
+            Path("out").mkdir(exist_ok=True)
+            Path("out", name).write_text("mine")
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        done = lanam("predict", "price.lanam", "rides", "-o", "out", *more, code=1)
+        assert words in done.err
+        assert os.listdir("out") == [name]
+        (kept,) = Path().glob("out*.part")
+        assert len(list(kept.glob("*.parquet"))) == 4
+        assert f"{kept}; rename that" in done.err
+
     def test_errors(self, lanam, rides):
         def refused(*more, code, words, data="rides", model="price"):
             done = lanam("predict", f"{model}.lanam", data, *more, code=code)

@@ -18,7 +18,7 @@ import pyarrow.csv as arrow_csv
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from lanam import LANAMRegressor, __version__
+from lanam import LANAMRegressor, __version__, load
 from lanam.cli import errors, main, stopping
 from lanam.cli.console import Console, coloured
 from lanam.conformal import Calibration
@@ -382,6 +382,80 @@ class TestSignals:
         assert done.stdout.splitlines()[0] == "prediction"
         assert done.stderr == ""
         assert done.returncode == 141
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells differ")
+class TestClosedStreams:
+    """As shells close them (``>&-``), or as their other end is closed."""
+
+    def shell(self, home, tmp_path, command, code):
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command}"],
+            cwd=home,
+            env={**os.environ, "LANAM": f"{sys.executable} -m lanam", "OUT": str(tmp_path / "out")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done
+        assert "Traceback" not in done.stderr
+        assert "internal error" not in done.stderr
+        return done
+
+    @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+    def test_results_in_files_are_complete(self, home, tmp_path, closed):
+        command = f"$LANAM predict price.lanam rides.csv -o $OUT.csv {closed}"
+        done = self.shell(home, tmp_path, command, 0)
+        assert done.stdout == ""
+        assert len((tmp_path / "out.csv").read_text().splitlines()) == 301
+
+    def test_a_fit(self, home, tmp_path):
+        quick = "-t price --drop id,events,ill,colour,hours --interactions 0"
+        command = f"$LANAM fit rides.csv {quick} -o $OUT.lanam <&- >&- 2>&-"
+        self.shell(home, tmp_path, command, 0)
+        assert load(tmp_path / "out.lanam").n_features_in_ == 5
+
+    @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
+    def test_remarks_are_lost_and_not_mixed_with_results(self, home, tmp_path, closed):
+        if "/dev/full" in closed and not os.path.exists("/dev/full"):
+            pytest.skip("only Linux has a full device")
+        command = f"$LANAM predict price.lanam rides.csv -o - {closed}"
+        lines = self.shell(home, tmp_path, command, 0).stdout.splitlines()
+        assert len(lines) == 301
+        assert lines[0] == "prediction"
+        assert all(map(float, lines[1:]))
+        self.shell(home, tmp_path, f"$LANAM explain none.lanam {closed}", 1)
+
+    def test_a_fit_goes_on_without_its_reader(self, home, tmp_path):
+        """Its progress goes to a pipe whose other end is closed."""
+        quick = "-t price --drop id,events,ill,colour,hours --interactions 0"
+        command = f"$LANAM fit rides.csv {quick} -o $OUT.lanam 2> >(exec <&-; sleep 0.1)"
+        assert "fitted to 240 rows" in self.shell(home, tmp_path, command, 0).stdout
+        assert (tmp_path / "out.lanam").exists()
+
+    @pytest.mark.parametrize(
+        ("command", "option"),
+        [
+            ("predict price.lanam rides.csv -o -", "-o -"),
+            ("export price.lanam --to sql -o -", "-o -"),
+            ("explain price.lanam --json", "--json"),
+        ],
+    )
+    def test_results_that_would_be_lost(self, home, tmp_path, command, option):
+        done = self.shell(home, tmp_path, f"$LANAM {command} >&-", 2)
+        assert done.stderr.endswith(
+            f"error: {option} writes to standard output, which is closed: redirect it, for example "
+            "with > FILE\n"
+        )
+        assert done.stderr.count("\n") == 1
+
+    def test_a_table_from_a_closed_stream(self, home, tmp_path):
+        done = self.shell(home, tmp_path, "$LANAM predict price.lanam - -o $OUT.csv <&-", 2)
+        assert "standard input, which is closed: pipe a file in" in done.stderr
+
+    def test_a_closed_pipe(self, home, tmp_path):
+        done = self.shell(home, tmp_path, "$LANAM explain price.lanam --json | true", 141)
+        assert done.stderr == ""
 
 
 def commands_of(path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import pickle
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +18,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from lanam import LANAMRegressor
 from lanam.core.rows.tables import EncodedRows
 from lanam.engines import delimited, files, formats, local
+from lanam.engines.dialects import Dialect
 from lanam.engines.files import open_files
 
 N = 1000
@@ -413,6 +417,139 @@ class TestErrors:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         with pytest.raises(ImportError, match=r'pip install "lanam\[files\]"'):
             open_files("a.parquet")
+
+
+class TestChanges:
+    """A file that another program changes while it is read."""
+
+    MESSAGE = r"^a\.{} was changed or replaced while it was read: run again when no other program"
+
+    def changed(self, ending):
+        return pytest.raises(ValueError, match=self.MESSAGE.format(ending))
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+    def test_between_passes(self, folder, ending):
+        write(make_frame(), f"a.{ending}")
+        source = open_files(f"a.{ending}")
+        all_chunks(source)
+        write(make_frame(seed=1), f"new.{ending}")
+        os.replace(f"new.{ending}", f"a.{ending}")
+        with self.changed(ending):
+            all_chunks(source)
+
+    @pytest.mark.parametrize("n_jobs", [1, 3])
+    def test_during_a_pass(self, folder, monkeypatch, n_jobs):
+        small_chunks(monkeypatch)
+        write(make_frame(), "a.parquet")
+        source = open_files("a.parquet", n_jobs=n_jobs)
+
+        def touch(chunks):
+            for _ in chunks:
+                os.utime("a.parquet", (1, 1))
+            return []
+
+        with self.changed("parquet"):
+            source.reduce(source.names, touch, list.__add__)
+
+    def test_errors_that_follow_from_it(self, folder, monkeypatch):
+        """Rows that grow cells, and values that the job does not know."""
+        small_chunks(monkeypatch, block=2048)
+        write(make_frame(), "a.csv")
+        source = open_files("a.csv")
+
+        def append(chunks):
+            for number, _ in enumerate(chunks):
+                if number == 0:
+                    with open("a.csv", "a") as file:
+                        file.write("1,2,3,4,5\n")
+            return []
+
+        with self.changed("csv"):
+            source.reduce(source.names, append, list.__add__)
+
+        def refuse(chunks):
+            next(iter(chunks))
+            os.utime("a.csv", (1, 1))
+            raise KeyError("Paris")
+
+        write(make_frame(), "a.csv")
+        source = open_files("a.csv")
+        with self.changed("csv"):
+            source.reduce(source.names, refuse, list.__add__)
+
+    def test_errors_for_other_reasons_are_unchanged(self, folder):
+        write(make_frame(), "a.csv")
+        source = open_files("a.csv")
+
+        def refuse(chunks):
+            raise KeyError("Paris")
+
+        with pytest.raises(KeyError, match="Paris"):
+            source.reduce(source.names, refuse, list.__add__)
+
+    def test_during_a_fit(self, folder, monkeypatch):
+        """Between two passes of a fit, of which it has several."""
+        frame = make_frame()
+        write(frame, "a.parquet")
+        run, passes = files.FileSource.run, []
+
+        def replaced(*args):
+            passes.append(args)
+            if len(passes) == 3:
+                write(frame.assign(x=frame.x + 1.0), "a.parquet")
+            return run(*args)
+
+        monkeypatch.setattr(files.FileSource, "run", replaced)
+        with self.changed("parquet"):
+            LANAMRegressor(memory=1, interactions=0).fit("a.parquet", target="row")
+        assert len(passes) == 3
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_checksums_of_parquet_pages_are_verified(folder, compression):
+    """A flipped bit that decodes to another number."""
+    frame = make_frame()[["x"]]
+    for checksum in (False, True):
+        options = {"compression": compression, "write_page_checksum": checksum}
+        pq.write_table(pa.Table.from_pandas(frame), "a.parquet", use_dictionary=False, **options)
+        content = bytearray(Path("a.parquet").read_bytes())
+        content[4000] ^= 1
+        Path("a.parquet").write_bytes(content)
+        source = open_files("a.parquet")
+        if checksum:
+            with pytest.raises(ValueError, match=r"^a\.parquet cannot be read .*checksum"):
+                table_of(source)
+        else:  # nothing else would notice
+            assert not table_of(source).equals(frame)
+
+
+class TestOneColumn:
+    """A blank line is a row whose only cell is empty."""
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    @pytest.mark.parametrize("before", [0, 2])
+    @pytest.mark.parametrize("block", [16, 1 << 20])
+    def test_blank_lines_are_missing_values(self, folder, monkeypatch, end, before, block):
+        monkeypatch.setattr(delimited, "BLOCK_SIZE", block)
+        lines = [""] * before + ["x", "1.5", "", "", "2.5", "", "NA", "3.5", ""]
+        Path("a.csv").write_bytes(end.join([*lines, ""]).encode())
+        (found,) = table_of(open_files("a.csv")).to_numpy().T
+        np.testing.assert_array_equal(found, [1.5, *[np.nan] * 2, 2.5, *[np.nan] * 2, 3.5, np.nan])
+
+    def test_from_a_stream(self):
+        stream = delimited.PeekableStream(io.BytesIO(b"\n\nx\n1\n\n2\n"))
+        source = files.open_stream(stream, "stdin", Dialect(), types={"x": pa.float64()})
+        assert table_of(source).x.tolist() == [1.0, pytest.approx(np.nan, nan_ok=True), 2.0]
+
+    def test_errors_count_blank_lines(self, folder, monkeypatch):
+        monkeypatch.setattr(delimited, "_HEAD", 64)
+        Path("a.csv").write_text("x\n" + "1\n\n" * 100 + "two\n")
+        with pytest.raises(ValueError, match=r"row 202 \(the header is row 1\)"):
+            table_of(open_files("a.csv"))
+
+    def test_more_columns_skip_them(self, folder):
+        Path("a.csv").write_text("\nx,y\n\n1,2\n\n3,4\n\n")
+        assert table_of(open_files("a.csv")).y.tolist() == [2.0, 4.0]
 
 
 class TestMetadata:

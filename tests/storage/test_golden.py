@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import lanam
+from lanam.editing import edit_words
 from lanam.storage.container import VERSION, unpack
 from lanam.storage.saved import READERS
 from tests.storage.golden.make import answers, rows
@@ -38,6 +39,18 @@ def test_predictions_are_unchanged(path):
     for name, values in known["answers"].items():
         # Machines differ in the order of sums.
         np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(FOLDER.glob("regressor-*.lanam")), ids=lambda path: path.stem
+)
+def test_edits_without_date_and_author(path, tmp_path):
+    """As records were before they had them: they load, are described, and are saved again."""
+    model = lanam.load(path)
+    (record,) = model.edits_
+    assert record["date"] is record["author"] is None
+    assert f"\n  {edit_words(record)}\n" in str(model.summary())
+    assert lanam.load(model.save(tmp_path / "m.lanam")).edits_ == model.edits_
 
 
 def test_a_reader_of_its_own_from_the_documentation():

@@ -335,6 +335,8 @@ REFUSED = {
     "an output of no kind": ("block", setting("output", to="spark"), "'output' of the content"),
     "an edit of no kind": ("edited", setting("edits", 0, "action", to="exec"), "'action' of edit 0"),
     "an edit of nothing": ("edited", setting("edits", 0, to={}), "edit 0"),
+    "an edit of no day": ("edited", setting("edits", 0, "date", to="May"), "'date' of edit 0"),
+    "an edit of no one": ("edited", setting("edits", 0, "author", to=1), "'author' of edit 0"),
     "edited by halves": ("edited", number("term 0 edited", 2), "what was edited of term 0"),
     "unsorted knots": ("block", array("term 0 points", lambda a: a[::-1]), "the order of 'term 0 points'"),
     "a single knot": ("block", array("term 0 points", lambda a: a[:1]), "the order of 'term 0 points'"),

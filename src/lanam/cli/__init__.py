@@ -39,6 +39,9 @@ def process() -> NoReturn:
     After a failure or an interrupt the interpreter's shutdown is skipped: a thread of pyarrow may still be
     waiting for standard input, and shutdown would wait for it, or abort when it returns.
     """
+    from lanam.cli.streams import prepare_streams
+
+    prepare_streams()
     code = main()
     if code:
         for stream in (sys.stdout, sys.stderr):

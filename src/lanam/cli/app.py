@@ -11,6 +11,7 @@ import typer
 from lanam.cli import requests
 from lanam.cli.console import Console
 from lanam.cli.errors import UsageError, in_flags
+from lanam.cli.streams import require_stdout
 from lanam.version import __version__
 
 app = typer.Typer(
@@ -96,6 +97,8 @@ def _register(kind: type[requests.Request], examples: tuple[str, ...]) -> None:
             raise UsageError(in_flags(error)) from None
         work = getattr(import_module(f"lanam.cli.{name}"), name)
         console = Console(request.quiet, request.json)
+        if request.json:
+            require_stdout("--json")
         with console.plain_warnings():
             work(request, console)
 

@@ -37,8 +37,8 @@ def demo(request: DemoRequest, console: Console) -> None:
     for name in (DATA, MODEL, REPORT, CURVES, PAIR):
         require_new(str(folder / name), force=request.force, example=name)
     plots = find_spec("matplotlib") is not None
-    model = _show_model(folder, plots, console)
-    _show_interaction(folder, plots, console)
+    model = _show_model(folder, request.force, plots, console)
+    _show_interaction(folder, request.force, plots, console)
     _show_next_steps(folder, console)
     console.document({"summary": model.summary().to_dict(), "folder": str(folder)})
 
@@ -54,11 +54,11 @@ def diabetes() -> pa.Table:
     return pa.table({**columns, TARGET: data.target})
 
 
-def _show_model(folder: Path, plots: bool, console: Console) -> LANAMRegressor:
+def _show_model(folder: Path, force: bool, plots: bool, console: Console) -> LANAMRegressor:
     from lanam import LANAMRegressor, coverage_report
 
     table = diabetes()
-    with open_writer(str(folder / DATA), table.schema) as writer:
+    with open_writer(str(folder / DATA), table.schema, force=force) as writer:
         writer.write_table(table)
     rows = np.random.default_rng(0).permutation(table.num_rows)
     test, train = (table.take(np.sort(part)) for part in np.split(rows, [table.num_rows // 4]))
@@ -74,16 +74,16 @@ def _show_model(folder: Path, plots: bool, console: Console) -> LANAMRegressor:
     model.fit(X_train, y_train)
     model.set_params(verbose=0)
     model.metadata_ = {"target": TARGET, "task": "regression"}
-    model.save(folder / MODEL)
+    model.save(folder / MODEL, overwrite=force)
     console.print(f"\n{model.summary()}\n")
     score = model.score(X_test, y_test)
     console.print(f"On {len(y_test)} held-out patients, R^2 {score:.3f}:")
     console.print(coverage_report(model, X_test, y_test))
-    model.report(folder / REPORT, X_test, y_test, title=_TITLE)
+    model.report(folder / REPORT, X_test, y_test, title=_TITLE, overwrite=force)
     if plots:
         from lanam.plot import plot_shapes
 
-        save_plot(plot_shapes(model.explain_global()), str(folder / CURVES))
+        save_plot(plot_shapes(model.explain_global()), str(folder / CURVES), force=force)
         console.print(
             f"\nThe shape functions are in {folder / CURVES}. How to read them:\n"
             "  - a panel shows one term: the contribution of each value to the prediction;\n"
@@ -93,7 +93,7 @@ def _show_model(folder: Path, plots: bool, console: Console) -> LANAMRegressor:
     return model
 
 
-def _show_interaction(folder: Path, plots: bool, console: Console) -> None:
+def _show_interaction(folder: Path, force: bool, plots: bool, console: Console) -> None:
     """Friedman's first function, with one interaction among 45 pairs of columns."""
     from sklearn.datasets import make_friedman1
 
@@ -108,7 +108,8 @@ def _show_interaction(folder: Path, plots: bool, console: Console) -> None:
     if plots:
         from lanam.plot import plot_interaction
 
-        save_plot(plot_interaction(model.explain_global(), ("x0", "x1")), str(folder / PAIR))
+        plot = plot_interaction(model.explain_global(), ("x0", "x1"))
+        save_plot(plot, str(folder / PAIR), force=force)
         console.print(
             f"\nThe interaction is in {folder / PAIR}: the joint contribution of x0 and x1 beyond their "
             "main effects."

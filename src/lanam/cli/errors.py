@@ -114,7 +114,9 @@ def one_line(error: BaseException) -> str:
     """
     if isinstance(error, MemoryError):
         return "not enough memory: use fewer rows or columns, or a smaller --block-size"
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+    if isinstance(error, UnicodeEncodeError):  # an argument with other bytes, see os.fsencode
+        text = f"{error.object!r} is not encoded in UTF-8: write it in UTF-8, or use other words"
+    elif isinstance(error, OSError) and error.filename is not None and error.strerror:
         text = f"{error.filename}: {error.strerror}"
     else:
         text = in_flags(error) or type(error).__name__

@@ -13,7 +13,7 @@ from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import load_model, open_for, require_columns, summary_text, without
 from lanam.cli.requests import ExplainRequest
 from lanam.cli.tables import require_new
-from lanam.text import aligned, did_you_mean, number_format, shorten
+from lanam.text import aligned, did_you_mean, number_format, shorten, visible
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
@@ -50,7 +50,7 @@ def explain(request: ExplainRequest, console: Console) -> None:
     else:
         plot = _explain_all(request, model, console)
     if request.output is not None:
-        save_plot(plot(), request.output)
+        save_plot(plot(), request.output, force=request.force)
         console.note(f"written: {request.output}")
 
 
@@ -155,14 +155,16 @@ def _explain_row(
 
         ax = plot_local(local, coverage=request.coverage)
         # The explanation has a single row, and its number in the file is another.
-        title = ax.get_title(loc="left").replace("Row 0:", f"Row {row} of {source.title}:", 1)
+        title = ax.get_title(loc="left").replace(
+            "Row 0:", f"Row {row} of {visible(source.title)}:", 1
+        )
         ax.set_title(title, loc="left", fontsize="small", parse_math=False)
         return ax
 
     return plot
 
 
-def save_plot(axes: object, path: str) -> None:
+def save_plot(axes: object, path: str, *, force: bool) -> None:
     """Write the figure of some axes to a file."""
     import io
 
@@ -175,7 +177,7 @@ def save_plot(axes: object, path: str) -> None:
     content = io.BytesIO()
     figure.savefig(content, format=path.rsplit(".", 1)[1].lower(), dpi=150, bbox_inches="tight")
     pyplot.close(figure)
-    write_atomically(path, content.getvalue(), what="the plot")
+    write_atomically(path, content.getvalue(), "the plot", overwrite=force)
 
 
 def _term_text(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from lanam.cli.console import Console
 from lanam.cli.errors import UsageError
 from lanam.cli.models import load_model
 from lanam.cli.requests import ExportRequest, Form
+from lanam.cli.streams import require_stdout
 from lanam.cli.tables import require_new
 from lanam.text import utf8
 
@@ -24,6 +26,7 @@ def export(request: ExportRequest, console: Console) -> None:
     if request.output == "-":
         if console.json:
             raise UsageError("--json and -o - both write to standard output: choose one")
+        require_stdout("-o -")
         content = load_model(request.model).export(None, to=kind, **options)
         sys.stdout.buffer.write(content if isinstance(content, bytes) else utf8(content))
         return
@@ -31,12 +34,13 @@ def export(request: ExportRequest, console: Console) -> None:
         request.output, force=request.force, inputs=(request.model,), example=f"model.{kind}"
     )
     with console.warnings():
-        path = load_model(request.model).export(request.output, to=kind, **options)
+        model = load_model(request.model)
+        path = model.export(request.output, to=kind, overwrite=request.force, **options)
     console.note(f"written: {path}")
     console.document({"to": kind, "file": str(path), "notes": console.notes})
 
 
-def _options(request: ExportRequest, kind: str) -> dict[str, object]:
+def _options(request: ExportRequest, kind: str) -> dict[str, Any]:
     """The format's options; others are rejected."""
     names = [part for value in request.keep or () for part in value.split(",") if part]
     given: dict[str, object] = {

@@ -106,7 +106,7 @@ def fit(request: FitRequest, console: Console) -> None:
         model.provenance_ = replace(model.provenance_, held_out=held)
     summary = model.summary()
     held_out = coverage_report(model, **test) if test else None
-    model.save(place)
+    model.save(place, overwrite=request.force)
 
     console.print(summary_text(summary))
     if test:

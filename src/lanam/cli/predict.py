@@ -15,6 +15,7 @@ from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
 from lanam.cli.models import exposure_column, load_model, open_for, require_columns
 from lanam.cli.requests import BLOCK_SIZE, PredictRequest
+from lanam.cli.streams import require_stdout
 from lanam.cli.tables import are_files, open_writer, require_new, require_table_name
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
@@ -71,7 +72,8 @@ def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
         else:
             call = OutputCall(model, exposure, outputs, tuple(kept))
             call, source = keep_text(call, source, as_text=kind == "csv")
-            n_rows = source.write_to(partial(open_writer, request.output), call, advance)
+            opened = partial(open_writer, request.output, force=request.force)
+            n_rows = source.write_to(opened, call, advance)
     return n_rows, [*kept, *outputs.names]
 
 
@@ -88,7 +90,9 @@ def _require_output(request: PredictRequest, console: Console, several: bool) ->
     if request.output == "-" and console.json:
         raise UsageError("--json and -o - both write to standard output: choose one")
     kind = require_table_name(request.output)
-    if request.output != "-":
+    if request.output == "-":
+        require_stdout("-o -")
+    else:
         files = (request.model, request.data)
         require_new(request.output, force=request.force, inputs=files, example="out.csv")
     return kind

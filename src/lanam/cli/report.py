@@ -45,6 +45,7 @@ def report(request: ReportRequest, console: Console) -> None:
             title=request.title,
             n_rows=request.rows,
             coverage=request.coverage,
+            overwrite=request.force,
             **rows,
         )
     console.note(f"written: {path}; open it in a browser")

@@ -24,6 +24,7 @@ _Check = Callable[[float | None], float | None]
 
 #: Bytes of a file that are read at once.
 BLOCK_SIZE = 1 << 20
+_MAX_BLOCK_SIZE = 1 << 30  # Arrow counts them with 32 bits
 
 TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
 Noise = StrEnum("Noise", ["auto", "constant"])
@@ -60,10 +61,11 @@ def _option(
     text: str,
     *names: str,
     least: int | None = None,
+    most: int | None = None,
     check: _Check | None = None,
 ) -> T:
     """An option, named after its field unless names are given; without a default it is required."""
-    option = typer.Option(*names, metavar=metavar, help=text, min=least, callback=check)
+    option = typer.Option(*names, metavar=metavar, help=text, min=least, max=most, callback=check)
     return field(default=default, metadata={"typer": option, "names": names})
 
 
@@ -231,7 +233,11 @@ class PredictRequest(TableRequest):
     exposure: str | None = _option(None, *_EXPOSURE)
     prefix: str = _option("", "TEXT", "Prefix of the names of output columns.")
     block_size: int = _option(
-        BLOCK_SIZE, "BYTES", "Bytes to read at once; memory use is proportional to it.", least=64
+        BLOCK_SIZE,
+        "BYTES",
+        "Bytes to read at once; memory use is proportional to it.",
+        least=64,
+        most=_MAX_BLOCK_SIZE,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from lanam.cli.console import print_document, print_error
 from lanam.cli.errors import CLIError, Interrupted, one_line
 from lanam.cli.stopping import stoppable
+from lanam.cli.streams import silence
 
 #: The exit code by which a shell reports a process whose output pipe was closed.
 _BROKEN_PIPE = 128 + 13
@@ -86,6 +87,6 @@ class _Invocation:
 def _silence_stdout() -> None:
     """Redirect the interpreter's last flush of a closed pipe to nowhere."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
     except (OSError, ValueError):  # not a file at all
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115

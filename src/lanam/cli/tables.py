@@ -83,8 +83,10 @@ def open_source(
 
 
 def _standard_input() -> BinaryIO:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError("- reads a table from standard input, which is a terminal: pipe a file in")
+    closed = sys.__stdin__ is None
+    if closed or sys.stdin.isatty():
+        what = "closed" if closed else "a terminal"
+        raise UsageError(f"- reads a table from standard input, which is {what}: pipe a file in")
     return sys.stdin.buffer
 
 
@@ -101,9 +103,8 @@ def require_new(path: str, *, force: bool, inputs: tuple[str, ...] = (), example
     for given in inputs:
         if given != "-" and os.path.exists(path) and os.path.samefile(path, given):
             raise CLIError(f"{path} would be overwritten while it is read: choose another name")
-    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a terminal
     try:
-        return require_place(path, example, overwrite=force or special)
+        return require_place(path, example, overwrite=force)
     except OSError as error:
         raise CLIError(in_flags(error)) from None
 
@@ -117,11 +118,11 @@ def require_table_name(path: str) -> str:
 
 
 @contextmanager
-def open_writer(path: str, schema: pa.Schema) -> Iterator[Any]:
+def open_writer(path: str, schema: pa.Schema, *, force: bool) -> Iterator[Any]:
     """A writer of tables with this schema into a file; ``"-"`` is standard output."""
     if path == "-":
         yield writing.CsvWriter(sys.stdout.buffer, schema, ",")
         sys.stdout.buffer.flush()
         return
-    with writing.open_table(path, schema) as writer:
+    with writing.open_table(path, schema, overwrite=force) as writer:
         yield writer

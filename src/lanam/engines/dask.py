@@ -145,7 +145,7 @@ class DaskSource(Source):
             )
         target = require_folder(output, overwrite=overwrite, ending=ENDING)
         meta = rows.frame(self._frame[rows.columns]._meta.iloc[:0])
-        with open_folder(target) as folder:
+        with open_folder(target, overwrite=overwrite, ending=ENDING) as folder:
             self._mapped(rows.columns, rows.frame, meta).to_parquet(
                 str(folder), write_index=False, name_function="part-{:05d}.parquet".format
             )

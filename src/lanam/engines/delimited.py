@@ -16,7 +16,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanam.engines.dialects import DELIMITERS, Dialect
-from lanam.engines.formats import FileBatch, FileInfo, Format, arrow, column_types, named_errors
+from lanam.engines.formats import (
+    FileBatch,
+    FileInfo,
+    Format,
+    arrow,
+    column_types,
+    named_errors,
+    open_file,
+)
 from lanam.engines.interface import Chunk, require_unique
 from lanam.errors import InputError, Setting
 
@@ -116,17 +124,22 @@ def find_delimiter(header: str, usual: str) -> str:
     >>> find_delimiter("age;height;weight, kg", ",")
     ';'
     """
+    return max((usual, *DELIMITERS), key=lambda each: len(_split_header(header, each)))
 
-    def n_columns(delimiter: str) -> int:
-        return len(next(csv.reader(io.StringIO(header), delimiter=delimiter), []))
 
-    return max((usual, *DELIMITERS), key=n_columns)
+def _split_header(header: str, delimiter: str) -> tuple[str, ...]:
+    """The names in a header; none if one of them is longer than Python's reader takes."""
+    try:
+        return tuple(next(csv.reader(io.StringIO(header), delimiter=delimiter), ()))
+    except csv.Error:
+        return ()
 
 
 @dataclass(frozen=True)
 class _Header:
-    """The header of a CSV file: delimiter, column names, and whether there are no rows."""
+    """The header of a CSV file: blank lines before it, delimiter, names, and whether there are no rows."""
 
+    n_blank: int
     delimiter: str
     names: tuple[str, ...]
     bare: bool
@@ -310,6 +323,8 @@ class Csv(Format):
         # With a single thread errors have a row number.
         read = options.ReadOptions(use_threads=False, block_size=size, encoding=dialect.text)
         parse = options.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
+        if len(header.names) == 1:  # a blank line is a row whose only cell is empty
+            read.skip_rows, parse.ignore_empty_lines = header.n_blank, False
         convert = options.ConvertOptions(
             include_columns=list(types),
             column_types=dict(types),
@@ -329,7 +344,7 @@ class Csv(Format):
         if self.content is not None:
             return arrow().BufferReader(self.content)
         ending = os.path.splitext(path.lower())[1]
-        return arrow().input_stream(path, compression=COMPRESSED.get(ending))
+        return arrow().input_stream(open_file(path), compression=COMPRESSED.get(ending))
 
     def _header(self, path: str) -> _Header:
         if isinstance(self.content, PeekableStream):
@@ -337,12 +352,20 @@ class Csv(Format):
         else:
             with named_errors(path, self.title), self._stream(path) as stream:
                 head = _read_header(stream.read)
+        n_blank = len(head[: len(head) - len(head.lstrip(_LINE_ENDS))].splitlines())
         head = head.lstrip(_LINE_ENDS)  # as Arrow does
         line = self._decoded(head, path)
         delimiter = self.dialect.delimiter or find_delimiter(line, usual_delimiter(path))
-        names = tuple(next(csv.reader(io.StringIO(line), delimiter=delimiter)))
+        names = _split_header(line, delimiter)
+        if not names:
+            raise InputError(
+                "{path}: a name in the header is longer than {most:,} characters",
+                "Is a quote not closed? If not, {pass another delimiter to csv_files}",
+                path=path,
+                most=csv.field_size_limit(),
+            )
         require_unique([name for name in names if name], path)
-        return _Header(delimiter, names, bare=next(_line_ends(head), None) is None)
+        return _Header(n_blank, delimiter, names, bare=next(_line_ends(head), None) is None)
 
     def _decoded(self, head: bytes, path: str) -> str:
         """The decoded header."""
@@ -358,7 +381,7 @@ class Csv(Format):
         decoder = codecs.getincrementaldecoder("utf-8-sig" if utf8 else self.dialect.text)()
         try:
             line = decoder.decode(head[: next(_line_ends(head), len(head))] if utf8 else head)
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise self._not_text(f"{path}: the header") from error
         if "\x00" in line:
             raise ValueError(f"{path} is not a text file: it has zero bytes")
@@ -383,7 +406,8 @@ class Csv(Format):
     def _translated(self, message: str, path: str, header: _Header) -> InputError | None:
         if match := _CONVERSION.search(message):
             name = header.names[int(match["column"])]
-            if match["text"]:
+            # Bytes that are not text are replaced in Arrow's message.
+            if match["text"] or "\N{REPLACEMENT CHARACTER}" in match["value"]:
                 return self._not_text(f"{path}{_row(match['row'])}: column {name!r}")
             return self._wrong_cell(path, match["row"], name, match["to"], match["value"])
         if match := _RAGGED.search(message):

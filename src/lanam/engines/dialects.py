@@ -47,11 +47,13 @@ class Dialect:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and len(value) == 1):
                 raise InputError("{given} must be one character", argument=name, value=value)
+            if value is not None and not value.isascii():  # Arrow's limit
+                raise InputError("{given} must be an ASCII character", argument=name, value=value)
         if self.delimiter == self.point:
             raise InputError("{decimal} and {delimiter} must differ")
         try:
             "".encode(self.text)
-        except (LookupError, TypeError):
+        except (LookupError, TypeError, ValueError):
             raise InputError(
                 "{given} is not a known encoding: common ones are utf-8 and latin-1",
                 argument="encoding",

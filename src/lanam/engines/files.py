@@ -258,9 +258,12 @@ class FileSource(LocalSource):
         self, columns: Sequence[str], work: Callable[[Iterable[Chunk]], Result]
     ) -> list[Result]:
         """Apply ``work`` to each group of chunks, one thread or process per group; results in order."""
-        if self.large:
-            return self._in_processes(columns, work)
-        return super().run(columns, work)
+        try:
+            return self._in_processes(columns, work) if self.large else super().run(columns, work)
+        except Exception:  # values that no earlier pass has seen are in a file that was changed
+            for file in self._files:
+                file.require_unchanged()
+            raise
 
     @property
     def large(self) -> bool:
@@ -303,15 +306,16 @@ class FileSource(LocalSource):
             numbers = {unit.part: unit.number for unit in of_file}
             types = {name: self._read_as(name) for name in columns if name in file.columns}
             n_rows = 0
-            for batch in self._format.read(file.path, list(numbers), types):
-                rows = batch.rows
-                run.count(rows.num_rows)
-                place = file.path + self._format.place(batch.part, len(file.rows))
-                for start in range(0, rows.num_rows, self._chunk_size):
-                    frame = _frame(file, columns, rows.slice(start, self._chunk_size))
-                    yield Chunk(frame, place, batch.first_row + start, numbers[batch.part])
-                    numbers[batch.part] += 1
-                n_rows += rows.num_rows
+            with file.unchanged():
+                for batch in self._format.read(file.path, list(numbers), types):
+                    rows = batch.rows
+                    run.count(rows.num_rows)
+                    place = file.path + self._format.place(batch.part, len(file.rows))
+                    for start in range(0, rows.num_rows, self._chunk_size):
+                        frame = _frame(file, columns, rows.slice(start, self._chunk_size))
+                        yield Chunk(frame, place, batch.first_row + start, numbers[batch.part])
+                        numbers[batch.part] += 1
+                    n_rows += rows.num_rows
             if None in file.rows:
                 self._counted[file.path] = n_rows
 

@@ -87,6 +87,11 @@ def arrow() -> Any:
     return pyarrow
 
 
+def open_file(path: str) -> Any:
+    """Open a file for Arrow, which takes names that are not UTF-8 only as bytes."""
+    return arrow().OSFile(os.fsencode(path))
+
+
 class Parquet(Format):
     """Parquet files, by row group."""
 
@@ -95,7 +100,11 @@ class Parquet(Format):
 
     def inspect(self, path: str) -> FileInfo:
         """See `Format`."""
-        with named_errors(path, self.title), arrow().parquet.ParquetFile(path) as file:
+        with (
+            named_errors(path, self.title),
+            open_file(path) as stream,
+            arrow().parquet.ParquetFile(stream) as file,
+        ):
             groups = (file.metadata.row_group(k) for k in range(file.metadata.num_row_groups))
             rows = tuple(group.num_rows for group in groups)
             return FileInfo(column_types(file.schema_arrow, path), rows)
@@ -106,8 +115,11 @@ class Parquet(Format):
         """See `Format`."""
         with (
             named_errors(path, self.title),
+            open_file(path) as stream,
             # Without prefetching whole row groups, however large they are.
-            arrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file,
+            arrow().parquet.ParquetFile(
+                stream, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+            ) as file,
         ):
             for part in parts:
                 first = 0
@@ -148,7 +160,7 @@ class Ipc(Format):
     def _open(self, path: str, indices: list[int] | None = None) -> Iterator[Any]:
         pa = arrow()
         options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=indices)
-        with pa.OSFile(path) as stream, pa.ipc.open_file(stream, options=options) as file:
+        with open_file(path) as stream, pa.ipc.open_file(stream, options=options) as file:
             yield file
 
 

@@ -169,10 +169,10 @@ class LocalSource(Source):
         """Write the output for all rows: to one file, or to one file per part in a folder."""
         if not os.path.isdir(output) and output_format(output) is not None:
             path = require_place(output, "out.parquet", overwrite=overwrite)
-            return self.write_to(partial(open_table, path), rows, progress)
+            return self.write_to(partial(open_table, path, overwrite=overwrite), rows, progress)
         target = require_folder(output, overwrite=overwrite, ending=ENDING)
         names, parts = zip(*self.parts(), strict=True)
-        with open_folder(target) as folder:
+        with open_folder(target, overwrite=overwrite, ending=ENDING) as folder:
             paths = [folder / name for name in parquet_names(names)]
             for path in paths:
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -20,7 +21,8 @@ class File:
     """A file, and its name relative to the path that was passed.
 
     ``rows`` are those of its parts (None: unknown before reading), ``columns`` are in the file itself,
-    ``folders`` values and types of the columns that its folders are named for.
+    ``folders`` values and types of the columns that its folders are named for, ``state`` size and time of
+    the file before it was inspected (None for a stream).
     """
 
     path: str
@@ -28,6 +30,37 @@ class File:
     rows: tuple[int | None, ...]
     columns: frozenset[str]
     folders: Mapping[str, tuple[str | None, Any]]
+    state: tuple[int, int] | None = None
+
+    def require_unchanged(self) -> None:
+        """Raise an error if the file was changed or replaced since it was opened.
+
+        Every pass reads it again: sums over rows of two versions would be of neither.
+        """
+        if None not in (self.state, now := _state(self.path)) and now != self.state:
+            raise ValueError(
+                f"{self.path} was changed or replaced while it was read: run again when no other program "
+                "writes to it"
+            )
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Check before and after reading the file, and if reading it fails."""
+        self.require_unchanged()
+        try:
+            yield
+        except Exception:
+            self.require_unchanged()
+            raise
+        self.require_unchanged()
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Size and time of the last change of a file; None if there is none."""
+    if not os.path.isfile(path):
+        return None
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 def inspect_files(
@@ -44,6 +77,7 @@ def inspect_files(
     odd: dict[str, tuple[str, InputError]] = {}
     exact: set[str] = set()
     for (path, name), value in zip(files, values, strict=True):
+        state = _state(path)
         info = kind.inspect(path)
         # A column of the file itself takes precedence over its folders.
         folders = {
@@ -51,7 +85,7 @@ def inspect_files(
             for column, cell in value.items()
             if column not in info.types
         }
-        inspected.append(File(path, name, info.rows, frozenset(info.types), folders))
+        inspected.append(File(path, name, info.rows, frozenset(info.types), folders, state))
         types.append((path, {**info.types, **{name: partitions[name] for name in folders}}))
         odd = {**{column: (path, error) for column, error in info.odd.items()}, **odd}
         exact |= info.exact

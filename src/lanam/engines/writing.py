@@ -18,6 +18,7 @@ from lanam.engines.delimited import Csv, usual_delimiter
 from lanam.engines.finding import format_of
 from lanam.engines.formats import Ipc, Parquet, arrow
 from lanam.engines.types import holds
+from lanam.errors import FileThereError
 from lanam.files import open_atomically
 from lanam.text import utf8
 
@@ -62,10 +63,11 @@ def parquet_names(names: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
+def open_table(path: str | Path, schema: Any, *, overwrite: bool = True) -> Iterator[Any]:
     """Open a file for ``write_table``: Parquet or CSV, gzip or bzip2, by its name.
 
-    The file appears when the ``with`` block ends without an error; an error names the file.
+    The file appears when the ``with`` block ends without an error; an error names the file. See
+    `lanam.files.open_atomically` for ``overwrite``.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
     "Paris, TX",2
     """
     try:
-        with open_atomically(path) as file:
+        with open_atomically(path, overwrite=overwrite) as file:
             if str(path).lower().endswith(Parquet.endings):
                 with arrow().parquet.ParquetWriter(file, schema) as writer:
                     yield writer
@@ -88,7 +90,7 @@ def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
                 with _compressed(file, str(path).lower()) as sink:
                     yield CsvWriter(sink, schema, usual_delimiter(str(path)))
     except OSError as error:
-        if error.filename is not None:
+        if error.filename is not None or isinstance(error, FileThereError):
             raise
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"not written: {reason}", str(path)) from error

@@ -85,7 +85,9 @@ def format_of(path: str | os.PathLike[str], to: str | None) -> str:
     return suffix
 
 
-def write_export(path: str | os.PathLike[str], content: Callable[[], str | bytes]) -> Path:
+def write_export(
+    path: str | os.PathLike[str], content: Callable[[], str | bytes], *, overwrite: bool
+) -> Path:
     """Render an export once its path is known to be writable, and write it."""
-    require_place(path, example="model.json")
-    return write_atomically(path, content(), "the export")
+    require_place(path, "model.json", overwrite=overwrite)
+    return write_atomically(path, content(), "the export", overwrite=overwrite)

@@ -13,7 +13,7 @@ import numpy as np
 
 from lanam.core.model.fitted import UNSUPPORTED
 from lanam.data import CATEGORICAL, Column
-from lanam.editing import edit_words
+from lanam.editing import signed_words
 from lanam.explain import GlobalExplanation, plain
 from lanam.explain.portable import TermTable
 from lanam.explain.terms import term_names
@@ -66,10 +66,10 @@ _PARTS = {
 _KINDS = {"pair": "interaction", "level": "per-value"}
 
 
-def write_report(path: str | os.PathLike[str], material: Material) -> Path:
-    """Write a report, replacing an existing file atomically."""
-    target = require_place(path, example="report.html")  # before rendering
-    return write_atomically(target, render(material), what="the report")
+def write_report(path: str | os.PathLike[str], material: Material, *, overwrite: bool) -> Path:
+    """Write a report, with ``overwrite`` replacing an existing file, atomically."""
+    target = require_place(path, "report.html", overwrite=overwrite)  # before rendering
+    return write_atomically(target, render(material), "the report", overwrite=overwrite)
 
 
 def render(material: Material) -> str:
@@ -230,7 +230,7 @@ def _overview(material: Material) -> dict[str, object]:
             for index, column in enumerate(material.schema.columns)
         ],
         "facts": _facts(material),
-        "edits": list(map(edit_words, material.summary.edits)),
+        "edits": list(map(signed_words, material.summary.edits)),
     }
 
 

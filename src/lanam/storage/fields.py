@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ LARGEST = 1e150
 _LARGEST_OF_ALL = 8e307
 #: Rows of a matrix that are computed at a time.
 _BLOCK = 256
+
+_DATE = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"
 
 
 class Fields:
@@ -39,6 +42,12 @@ class Fields:
         value = self.values[key]
         self.require(isinstance(value, str) and (allowed is None or value in allowed), key)
         return str(value)
+
+    def date(self, key: str) -> str:
+        """A time in UTC, such as "2024-05-01T12:00:00Z"."""
+        value = self.text(key)
+        self.require(re.fullmatch(_DATE, value, re.ASCII) is not None, key)
+        return value
 
     def flag(self, key: str) -> bool:
         """A boolean."""

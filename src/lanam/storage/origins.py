@@ -10,7 +10,6 @@ import numpy as np
 from lanam.provenance import N_DIGITS, HeldOut, Provenance, Target
 from lanam.storage.fields import Arrays, Fields
 
-_DATE = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"
 _HELD_OUT = "held out"
 
 
@@ -36,8 +35,7 @@ def read_provenance(values: object, arrays: Arrays) -> Provenance | None:
         return None
     what = "the provenance"
     fields = Fields(values, what, ("fingerprint", "date", "version"), ("held_out", "target"))
-    date, version = fields.text("date"), fields.text("version")
-    fields.require(re.fullmatch(_DATE, date, re.ASCII) is not None, "date")
+    date, version = fields.date("date"), fields.text("version")
     fields.require(re.fullmatch(r"[\w.+!-]{1,64}", version, re.ASCII) is not None, "version")
     held_out = None
     if "held_out" in fields.values:

@@ -129,7 +129,10 @@ def read_edits(values: object) -> tuple[Edit, ...]:
 
 
 def _read_edit(value: object, k: int) -> Edit:
-    fields = Fields(value, f"edit {k}", Edit.__annotations__)
+    later = ("date", "author")  # files of earlier versions lack them
+    fields = Fields(value, f"edit {k}", Edit.__annotations__.keys() - set(later), later)
+    for key in later:
+        fields.values.setdefault(key, None)
     fields.text("term")
     require(all(isinstance(name, str) for name in fields.items("terms")), f"the terms of edit {k}")
     action = fields.text("action", ACTIONS)
@@ -140,8 +143,11 @@ def _read_edit(value: object, k: int) -> Edit:
         _require_place(place, f"where edit {k} is")
     if fields.values["width"] is not None:
         fields.number("width", 0.0)
-    if fields.values["reason"] is not None:
-        fields.text("reason")
+    for key in ("reason", "author"):
+        if fields.values[key] is not None:
+            fields.text(key)
+    if fields.values["date"] is not None:
+        fields.date("date")
     fields.number("changed_share", 0.0)
     fields.text("lanam_version")
     return cast(Edit, dict(fields.values))
