@@ -65,6 +65,8 @@ def fit(
         prepared = prepare(tables, likelihood, options, n_levels, on_summary)
         run = Run(prepared, options)
         stage = _best_first_stage(run, seeds)
+    if stage.interrupted and not run.history:
+        raise KeyboardInterrupt  # before the first pass: there is no model to keep
     # An interrupt of the first stage skips the second.
     return _finish(stage, run, np.random.default_rng(second_seed), pairs=not stage.interrupted)
 
@@ -136,7 +138,9 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)
-        solution = run.prepared.solver.solution(stage.problem, stage.state)
+        # After an interrupt users wait: in wide fits the uncertainty of hyperparameters takes a minute.
+        quick = stage.interrupted
+        solution = run.prepared.solver.solution(stage.problem, stage.state, quick=quick)
         solution = run_out(stage.problem, stage.state, solution)
     diagnostics, bands = _diagnosed(stage, run, solution, rng)
     dropped = [unused(*item) for item in prepared.unused.items()]
@@ -167,7 +171,7 @@ def _diagnosed(
     stage: Stage, run: Run, solution: Solution, rng: Rng
 ) -> tuple[Diagnostics | None, Mapping[TermKey, Array]]:
     """Diagnostics of a fit, and what the data leave possible of its dropped columns; from sampled rows."""
-    if not run.options.diagnostics or solution.regression is None:
+    if not run.options.diagnostics or solution.regression is None or stage.interrupted:
         return None, {}
     try:
         rows, fit = run.sample_in(stage.problem), Fit.of(*solution.regression)
