@@ -357,6 +357,8 @@ def run(numbers, seed, n_rows=None, report=print):
             report(f"--seed {seed} --only {k}{size}  # {one}: {what}")
         counts[result] += 1
         slowest = max(slowest, (time.perf_counter() - began, k))
+        if counts.total() % 50 == 0:  # what is known if it is stopped, and where to go on
+            print(f"{dict(counts)}, next: --start {k + 1}", file=sys.stderr, flush=True)
     return counts, slowest
 
 

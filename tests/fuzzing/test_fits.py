@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from lanam import LANAMRegressor
+from lanam import LANAMClassifier, LANAMRegressor
 from tests.fuzzing import fits
 
 
@@ -61,7 +61,8 @@ def test_errors_of_other_libraries_are_no_refusals():
     assert isinstance(singular, ValueError)
     assert not fits.is_refusal(singular)
     assert not fits.is_refusal(error_of(lambda: np.zeros(2).reshape(3)))
-    assert fits.is_refusal(error_of(lambda: LANAMRegressor().fit(np.zeros((1, 1)), [1.0])))
+    one_class = error_of(lambda: LANAMClassifier().fit(np.arange(9.0)[:, None], ["a"] * 9))
+    assert fits.is_refusal(one_class)
 
 
 def test_the_command_counts(capsys):
