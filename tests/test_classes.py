@@ -481,3 +481,13 @@ class TestThePapersVariants:
         found = classes_model(interactions=0).fit(*data).set_params(solver="adam")
         with pytest.raises(ValueError, match="y has 3 classes"):
             found.add_interactions(*data)
+
+
+def test_many_classes_of_several_rows_are_no_regression():
+    """No warning of scikit-learn's, which compares the number of classes with that of labels."""
+    labels = np.repeat(np.arange(25), 4)
+    X = np.random.default_rng(0).standard_normal((100, 1))
+    model = LANAMClassifier(interactions=0, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="still rising") as caught:
+        model.fit(X, labels)
+    assert not [each for each in caught if "regression problem" in str(each.message)]

@@ -14,7 +14,9 @@ from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.terms import knots as core_knots
 from lanam.data import learn_schema
 from lanam.explain import explain_global
+from lanam.explain.ranges import data_histogram
 from lanam.interactions import describe_pairs
+from lanam.plot import plot_shapes
 from lanam.summary import summarise
 
 
@@ -392,3 +394,15 @@ class TestSummary:
     def test_numbers_of_any_size_fit_into_the_table(self, data, scale):
         model = LANAMRegressor(random_state=0).fit(data[0][["income"]], data[1] * scale)
         assert max(len(line) for line in str(model.summary()).splitlines()) < 100
+
+
+def test_a_histogram_of_values_between_which_are_few_floats(tmp_path):
+    X = 1e15 + np.round(8.0 * np.random.default_rng(0).normal(size=(80, 1))) / 8.0
+    y = (X[:, 0] - 1e15) + 0.1 * np.random.default_rng(1).normal(size=80)
+    model = LANAMRegressor(random_state=0).fit(X, y)
+    (shape,) = model.explain_global()
+    shares, edges = data_histogram(shape, 40, (X.min(), X.max()))
+    assert (np.diff(edges) > 0.0).all()
+    assert shares.sum() == pytest.approx(1.0)
+    model.report(tmp_path / "report.html")
+    plot_shapes(model.explain_global())

@@ -183,6 +183,10 @@ class FitWarning(Message, UserWarning):
     """A fit that its rows hardly determine."""
 
 
+class WaitWarning(FitWarning):
+    """A fit that takes long; shown before it starts."""
+
+
 class FileThereError(Message, FileExistsError):
     """A file that exists already and must not be replaced."""
 

@@ -15,8 +15,13 @@ from lanam.checkpoints import Checkpoint
 from lanam.core.inference.options import Options
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.tables import Totals
+from lanam.errors import Setting, WaitWarning, warn_user
 from lanam.progress import Progress
+from lanam.text import duration
 from lanam.version import __version__
+
+#: Fits that take longer than this are announced, in seconds.
+_LONG = 30.0
 
 
 @dataclass(frozen=True)
@@ -110,5 +115,32 @@ class Session(ExitStack):
 
     def _add_plan(self, plan: Plan) -> None:
         self._stages.append(plan)
+        _warn_of_wait(plan)
         if self._progress is not None:
             self._progress.say(f"lanam  {plan}")
+
+
+def _warn_of_wait(plan: Plan) -> None:
+    """Warn of a long fit before it starts, with what would shorten it."""
+    seconds = plan.solving_seconds + plan.pair_seconds
+    if seconds < _LONG:
+        return
+    remedies = []
+    if plan.pair_seconds > 0.5 * seconds:
+        remedies.append("set {no_interactions}, which leaves out the search for them")
+    if plan.n_outputs > 2:
+        remedies.append("merge rare classes")
+    remedies.append("drop columns")
+    warn_user(
+        WaitWarning(
+            "this fit may take about {time}: {n_columns} columns{classes} have {n_pairs:,} interactions to "
+            "score and {n_coordinates:,} coefficients",
+            f"to wait less, {', or '.join(remedies)}",
+            time=duration(seconds),
+            n_columns=plan.n_columns,
+            classes=f" and {plan.n_outputs + 1} classes" if plan.n_outputs > 1 else "",
+            n_pairs=plan.n_pairs,
+            n_coordinates=plan.n_coordinates,
+            no_interactions=Setting("interactions", 0),
+        )
+    )

@@ -253,3 +253,19 @@ def number_format(largest: float, digits: int) -> str:
     if not 10.0 ** -(digits + 1) < largest < 10.0 ** (digits + 3):
         return f".{digits - 1}e"
     return f".{max(digits - 1 - math.floor(math.log10(largest)), 0)}f"
+
+
+def duration(seconds: float) -> str:
+    """A time in its largest unit, rounded.
+
+    Examples
+    --------
+    >>> duration(44), duration(130), duration(9000)
+    ('44 seconds', '2 minutes', '2.5 hours')
+    """
+    if seconds < 60.0:
+        return f"{seconds:.0f} seconds"
+    if seconds < 3600.0:
+        minutes = f"{seconds / 60.0:.0f}"
+        return f"{minutes} minute{'' if minutes == '1' else 's'}"
+    return f"{seconds / 3600.0:.2g} hours"

@@ -349,6 +349,11 @@ class TestLevels:
         unseen = np.array([-3.0, 0.0, 0.3001, 6.0, 1e300])
         np.testing.assert_array_equal(levels.locate(unseen).index, 3)
 
+    def test_adjacent_floats_are_levels_of_their_own(self):
+        """Their midpoint is rounded to one of them."""
+        column = 1e15 + np.arange(6) / 8.0
+        np.testing.assert_array_equal(levels_of(column).locate(column).index, np.arange(6))
+
     def test_many_values_share_bins(self):
         rng = np.random.default_rng(0)
         column, weight = rng.standard_normal(1000), rng.uniform(0.5, 1.5, 1000)

@@ -71,6 +71,28 @@ class TestSums:
         assert naive > right + 3.0
 
 
+class TestWithoutNoise:
+    @pytest.mark.parametrize("rho", [0.01, 1.0, 50.0])
+    def test_the_gain_is_a_ratio_of_densities(self, rho):
+        information, estimates = np.array([9.0, 6.0, 5.0, 2.0, 1.0]), np.array([0, 0, 0, 3.0, -2.0])
+        mean = estimates * rho * information / (1.0 + rho * information)
+        without = 0.5 * (np.log(information[3:]) - estimates[3:] ** 2 * information[3:]).sum()
+        gain = RARE.own(mean, information, rho)[0] - without
+        assert_close(RARE.own_gain(mean, information, rho), gain, "conditioning")
+
+    @pytest.mark.parametrize("information", [0.0, 1e-300, 1e-20])
+    def test_a_level_without_information_adds_little(self, information):
+        """As one whose rows' class is certain; its objective was once 10^11, and fits did not converge."""
+        of_levels = np.array([9.0, 6.0, 5.0, information, information])
+        assert abs(RARE.own_gain(np.array([0.1, 0.1, 0.1, 0.0, 0.0]), of_levels, 1.0)) < 0.1
+
+    def test_the_objective_has_the_gain(self, response):
+        hyper = Hyper(np.array([0.3, -0.2]), 1.0)
+        posterior = evidence.solve(replace(_model(False, response), n_rows=None), hyper, True)
+        gain = RARE.own_gain(posterior.mean, COUNTS.astype(float), np.exp(0.3))
+        assert_close(posterior.rare, [gain, 0.0, 0.0], "conditioning")
+
+
 def _table(error):
     rng = np.random.default_rng(3)
     kind = np.array(["a", "b", "c", "d"])[rng.integers(0, 4, 300)]

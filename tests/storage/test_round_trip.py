@@ -369,3 +369,11 @@ class TestSave:
         # 1.03 MB: tables and the root of the covariance of 554 coordinates, and 5% for the 60 of the sides
         # beyond the data, whose rows of the root are zeros but for the diagonal and compress to little.
         assert model.save(tmp_path / "m.lanam").stat().st_size < 1.2e6
+
+
+def test_a_model_of_a_constant_target(tmp_path):
+    rows = np.arange(40.0)[:, None]
+    model = LANAMRegressor(**SMALL).fit(rows, np.full(40, 7.0))
+    same = lanam.load(model.save(tmp_path / "model.lanam"))
+    assert same.history_[-1]["deviance_explained"] is None  # there is nothing to explain
+    np.testing.assert_array_equal(same.predict(rows), model.predict(rows))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from lanam.cli.errors import in_flags
+from lanam.errors import WaitWarning
 from lanam.text import printable
 
 _RED, _YELLOW, _PLAIN = "\033[31m", "\033[33m", "\033[0m"
@@ -70,14 +71,23 @@ class Console:
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
-        """Print the library's warnings, with flags in place of arguments."""
-        with warnings.catch_warnings(record=True) as caught:
+        """Print the library's warnings, with flags in place of arguments: those of a wait at once."""
+        caught: list[Warning | str] = []
+
+        def hear(message: Warning | str, *_: object, **__: object) -> None:
+            if isinstance(message, WaitWarning):
+                self._show(message)
+            else:
+                caught.append(message)
+
+        with warnings.catch_warnings():
+            warnings.showwarning = hear
             warnings.simplefilter("always", UserWarning)
             # Raised by models that were fitted to an array, whose columns are named x0, x1, ...
             warnings.filterwarnings("ignore", message="X has feature names")
             yield
         for warning in caught:
-            self._show(warning.message)
+            self._show(warning)
 
     @contextmanager
     def plain_warnings(self) -> Iterator[None]:

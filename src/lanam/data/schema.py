@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -72,7 +73,7 @@ class Schema:
     columns: tuple[Column, ...]
     backend: str | None = None
 
-    @property
+    @cached_property  # asked for by every pair of columns
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)

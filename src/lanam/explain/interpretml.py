@@ -13,7 +13,7 @@ import numpy as np
 from lanam.core.arrays import Array, Intercept
 from lanam.data import make_frame
 from lanam.explain import interpretml_figures as figures
-from lanam.explain.ranges import trimmed
+from lanam.explain.ranges import data_histogram, trimmed
 from lanam.explain.terms import Shape, Surface, SurfaceAxis, Term
 from lanam.explain.values import OnLinkScale, Values, cell_words
 
@@ -231,7 +231,7 @@ def _shape_facts(shape: Shape) -> dict[str, Any]:
     facts |= _bounds(shape.mean[inside], shape.std[inside])
     if inside.any():
         ends = trimmed(shape.values, shape.density, shape.values[inside])
-        heights, edges = np.histogram(shape.values, _BINS, range=ends, weights=shape.density)
+        heights, edges = data_histogram(shape, _BINS, ends)
         facts["density"] = {"names": edges.tolist(), "scores": heights.tolist()}
     if shape.missing_density is not None:
         name, middle, margin, share = shape.others[0]

@@ -34,6 +34,14 @@ def trimmed(values: Array, density: Array, inner: Array) -> tuple[float, float]:
     return float(lowest), float(highest)
 
 
+def data_histogram(shape: Shape, n_bins: int, ends: tuple[float, float]) -> tuple[Array, Array]:
+    """The data's share in equal bins of a range, and their edges; fewer bins where floats are sparse."""
+    spacing = float(np.spacing(np.abs(ends).max()))
+    n_bins = int(np.clip((ends[1] - ends[0]) / (2.0 * spacing), 1, n_bins))
+    shares, edges = np.histogram(shape.values, n_bins, ends, weights=shape.density)
+    return shares, edges
+
+
 def in_bulk(shape: Shape) -> NDArray[np.bool_]:
     """Which points of a term belong to the bulk of the data."""
     if shape.kind == "categorical" or not len(shape.values):

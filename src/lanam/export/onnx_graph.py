@@ -342,6 +342,9 @@ def _entries(graph: _Graph, axis: TableAxis, column: Column, feature: int) -> st
         entry = graph.count(graph("Not", below))
     elif axis.kind == "levels":
         middles = 0.5 * (points[1:] + points[:-1])
+        middles = np.where(
+            middles < points[1:], middles, points[:-1]
+        )  # rounded, of adjacent floats
         nearest = graph.count(graph("Less", middles[None], value))
         distance = graph("Abs", graph("Sub", value, graph("Gather", points, nearest)))
         slack = graph("Gather", 1e-6 * np.abs(points), nearest)

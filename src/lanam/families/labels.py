@@ -44,7 +44,7 @@ class ClassFamily(Family):
         if target.dtype.kind == "O" and not all(isinstance(label, str) for label in target):
             raise mixed_labels()
         classes = np.unique(target)
-        check_classification_targets(classes)
+        check_classification_targets(target)  # of all rows: it warns if most classes have one row
         return Statistics(len(weight), float(weight.sum()), classes=classes)
 
     def encoding(self, statistics: Statistics) -> Encoding:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from lanam.core.arrays import Array, IntArray
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
-from lanam.explain.ranges import edited_ranges, trimmed, two_values
+from lanam.explain.ranges import data_histogram, edited_ranges, trimmed, two_values
 from lanam.explain.terms import Other
 from lanam.plot.common import (
     EDITED,
@@ -286,9 +286,8 @@ def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> floa
     if (np.diff(shape.values[seen]) >= 0.999 * width).all():  # one bar per value, centred at it
         share, left = shape.density[seen], shape.values[seen] - 0.5 * width
     else:
-        ends = (lowest, highest)
-        share, edges = np.histogram(shape.values, _BINS, range=ends, weights=shape.density)
-        left = edges[:-1]
+        share, edges = data_histogram(shape, _BINS, (lowest, highest))
+        left, width = edges[:-1], (highest - lowest) / len(share)
     _draw_strip(ax, left, share, width, float(share.max()))
     return float(share.max())
 

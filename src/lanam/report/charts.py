@@ -9,7 +9,7 @@ import numpy as np
 from lanam.core.arrays import IntArray
 from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface, SurfaceAxis
-from lanam.explain.ranges import edited_ranges, trimmed, two_values, vertical_range
+from lanam.explain.ranges import data_histogram, edited_ranges, trimmed, two_values, vertical_range
 from lanam.report.packing import rounded
 from lanam.text import cut, one_line
 
@@ -113,7 +113,7 @@ def _bars(shape: Shape, low: float, high: float) -> dict[str, object]:
         middles, shares = shape.values[held], shape.density[held]
         width = 0.5 * float(np.diff(middles).min(initial=high - low)) or 1.0
     else:
-        shares, edges = np.histogram(shape.values, _N_BINS, (low, high), weights=shape.density)
+        shares, edges = data_histogram(shape, _N_BINS, (low, high))
         middles, width = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
     return {"middles": rounded(middles, 9), "width": rounded(width), "shares": rounded(shares)}
 

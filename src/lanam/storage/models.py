@@ -61,11 +61,13 @@ _MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "
 #: Keys that files may lack: of models whose noise counts as known, and of older versions.
 _OPTIONAL = ("noise_df",)
 _FIGURES = ("importance", "effective_parameters", "evidence")
-#: Types of the figures in the history that are read again, and those that must be finite.
+#: Types of the figures in the history that are read again, and those that must be finite. A constant target
+#: has no deviance to explain.
 _FINITE = ("parameters_per_row", "cooks_distance", "deviance_explained")
 _RECORD = {
     "log_evidence": (int, float),
     **dict.fromkeys(_FINITE, (int, float)),
+    "deviance_explained": (int, float, type(None)),
     "influential_row": (int, type(None)),
     "separated": (bool,),
     "close_calls": (list,),
@@ -240,7 +242,7 @@ def _read_record(value: object) -> dict[str, Any]:
             require(type(record[key]) in kinds, f"{key!r} of the history")
     calls = record.get("close_calls", [])
     require(all(isinstance(name, str) for name in calls), "'close_calls' of the history")
-    finite = (record.get(key, 0.0) for key in _FINITE)
+    finite = (record.get(key) or 0.0 for key in _FINITE)
     require(all(map(math.isfinite, finite)), "the history")
     return record
 

@@ -21,7 +21,7 @@ from lanam.core.fit.beyond import run_out
 from lanam.core.fit.diagnostics import diagnose
 from lanam.core.fit.first_stage import first_stage, refit_noise, resumed_stage
 from lanam.core.fit.margins import dropped_variances
-from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
+from lanam.core.fit.prepare import COLUMN_WIDTH, OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
 from lanam.core.fit.second_stage import second_stage
 from lanam.core.fit.solvers import make_problem
@@ -45,9 +45,6 @@ _NOISE_TOL = 0.5
 #: With heavy tails the evidence fluctuates, and further passes do not help.
 _NOISE_ITERATIONS = 30
 
-#: Approximate number of coordinates of a column in the first stage.
-_COLUMN_WIDTH = 8
-
 
 def fit(
     tables: Tables,
@@ -63,10 +60,12 @@ def fit(
     the summary of the rows.
     """
     *first, second = _generators(random_state, options)
-    with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
+    with threads(tables.n_columns * COLUMN_WIDTH, options.n_jobs):
         prepared = prepare(tables, likelihood, options, n_levels, on_summary)
         run = Run(prepared, options)
         stage = _best_first_stage(run, first)
+    if stage.interrupted and not run.history:
+        raise KeyboardInterrupt  # before the first pass: there is no model to keep
     # An interrupt of the first stage skips the second.
     return _finish(stage, run, second, pairs=not stage.interrupted)
 
@@ -80,7 +79,7 @@ def fit_on(
     on_summary: OnSummary | None = None,
 ) -> FittedModel:
     """The second stage alone, starting from the terms and hyperparameters of a model."""
-    with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
+    with threads(tables.n_columns * COLUMN_WIDTH, options.n_jobs):
         prepared, stage = resume(model, tables, likelihood, options, on_summary)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     stage = resumed_stage(stage, model, run)
@@ -138,7 +137,9 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)
-        solution = run.prepared.solver.solution(stage.problem, stage.state)
+        # After an interrupt users wait: in wide fits the uncertainty of hyperparameters takes a minute.
+        quick = stage.interrupted
+        solution = run.prepared.solver.solution(stage.problem, stage.state, quick=quick)
         solution = run_out(stage.problem, stage.state, solution)
     diagnostics, bands = _diagnosed(stage, run, solution, rng)
     dropped = [unused(*item) for item in prepared.unused.items()]
@@ -169,7 +170,7 @@ def _diagnosed(
     stage: Stage, run: Run, solution: Solution, rng: Rng
 ) -> tuple[Diagnostics | None, Mapping[TermKey, Array]]:
     """Diagnostics of a fit, and what the data leave possible of its dropped columns; from sampled rows."""
-    if not run.options.diagnostics or solution.regression is None:
+    if not run.options.diagnostics or solution.regression is None or stage.interrupted:
         return None, {}
     try:
         rows, fit = run.sample_in(stage.problem), Fit.of(*solution.regression)
@@ -242,7 +243,7 @@ def fit_squares(summary: DataSummary, options: Options, rng: Rng, rows: EncodedR
         on_iteration=None,
     )
     n_levels = [len(column.mass) or -1 for column in summary.columns]
-    with threads(len(n_levels) * _COLUMN_WIDTH, options.n_jobs):
+    with threads(len(n_levels) * COLUMN_WIDTH, options.n_jobs):
         run = Run(prepare(ArrayTables(rows), LogVariance(), simpler, n_levels), simpler)
         stage = _best_first_stage(run, [rng])
     if stage.interrupted:

@@ -71,6 +71,9 @@ _PAIR_MARGINS = np.array([0.2, 1.0])
 #: The most frequent categories that take part in a pair individually; the others are pooled.
 _PAIR_LEVELS = 24
 
+#: About the largest number of coordinates of a numeric column.
+COLUMN_WIDTH = 10
+
 #: With fewer coordinates than this one BLAS thread is faster than several.
 _THREADED_WIDTH = 1000
 
@@ -114,7 +117,17 @@ class Run:
             rows, memory = self.prepared.rows, self.options.memory
             in_tables = tables_pay(self.prepared.units.likelihood, len(rows), n_entries, memory)
             sizes = (len(rows), rows.n_columns, n_terms, n_entries)
-            self.options.on_plan(Plan(stage, *sizes, memory, in_tables))
+            work = self._work() if stage == "columns" else ()
+            self.options.on_plan(Plan(stage, *sizes, memory, in_tables, *work))
+
+    def _work(self) -> tuple[int, int, int]:
+        """Numbers of outputs, of all columns' coordinates and of pairs, about."""
+        n_outputs, terms = self.prepared.units.likelihood.n_outputs, self.prepared.terms
+        width = sum(_width(term, self.prepared.summary) for term in terms)
+        n_pairs = len(terms) * (len(terms) - 1) // 2
+        if self.options.interactions in (0, ()):
+            n_pairs = 0
+        return n_outputs, width * n_outputs, n_pairs
 
     def sample_in(self, problem: Problem) -> Rows:
         """The sampled rows located in a problem's terms, with its precisions."""
@@ -154,6 +167,13 @@ class Run:
     def _report(self, entry: dict[str, Any]) -> None:
         if self.options.on_iteration is not None:
             self.options.on_iteration(entry)
+
+
+def _width(term: Term, summary: DataSummary) -> int:
+    """The number of coordinates of a column's term, about."""
+    if isinstance(term, LevelTerm):
+        return 0 if term.high_cardinality else len(term.entries)
+    return min(int(summary.columns[term.features[0]].n_values), COLUMN_WIDTH)
 
 
 def threads(width: int, n_jobs: int) -> AbstractContextManager[Any]:

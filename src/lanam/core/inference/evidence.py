@@ -277,7 +277,10 @@ def _tuning_sums(
         nonlocal own
         rho = math.exp(hyper.log_rho[group])
         effective[group], energy[group] = rare.sums(*moments, rho)
-        own = own + rare.own(moments[0], information / hyper.noise, rho)
+        if model.n_rows is None:
+            own = own + np.array([rare.own_gain(moments[0], information, rho), 0.0, 0.0])
+        else:
+            own = own + rare.own(moments[0], information / hyper.noise, rho)
 
     for group, rare in model.prior.rare.items():
         common = np.array([covariance[np.ix_(part, part)].sum() for part in rare.others])

@@ -264,9 +264,9 @@ class GaussNewton:
         reason = "converged" if converged else "max_iter"
         return Stage(problem, state, tuple(dropped), reason, thresholds)
 
-    def solution(self, problem: Problem, state: State) -> Solution:
+    def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior at a state."""
-        return self.curvature.solution(problem, state)
+        return self.curvature.solution(problem, state, quick=quick)
 
 
 def _weak_terms(

@@ -122,12 +122,12 @@ class ExactCurvature:
 
     factored: ClassVar[bool] = False
 
-    def solution(self, problem: Problem, state: State) -> Solution:
+    def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior of the tuned regression, which keeps the prior where there is no data."""
         linear = Regression.of(problem, state, UNSEEN_PRECISION)
         posterior = linear.solve()
         given = replace(of_regression(linear, posterior), regression=(linear, posterior))
-        if not problem.joint:
+        if quick or not problem.joint:
             return given
         integrated, noise_df = uncertainty.integrate(linear.model, state.noise, posterior)
         solution = of_regression(linear, posterior, integrated)

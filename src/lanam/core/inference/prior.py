@@ -80,14 +80,28 @@ class RareLevels:
         squared residuals (in units of the noise) are by ``n_k (e_k - effect)^2`` larger than with a free
         effect, and have by ``1 / (1 + rho n_k)`` more degrees of freedom.
         """
-        information = information[self.rare]
-        effect = mean[self.rare] - mean[self.others].mean(axis=1, keepdims=True)
+        information, effect = information[self.rare], self._effects(mean)
         variance = rho + 1.0 / information
         estimate = effect * variance / rho
         log_density = -0.5 * (np.square(estimate) / variance + np.log(variance))
         squares = information * np.square(estimate - effect)
         freedom = 1.0 / (1.0 + rho * information)
         return np.array([log_density.sum(), squares.sum(), freedom.sum()])
+
+    def own_gain(self, mean: Array, information: Array, rho: float) -> float:
+        """What the rare levels' effects add to the evidence, for likelihoods without noise.
+
+        The log-density of ``own`` beside that at ``rho = 0``, which does not depend on hyperparameters.
+        Nothing is divided by the information: rows of a certain class have none, and estimates of an
+        improbable class have no bound.
+        """
+        information = information[self.rare]
+        squares = np.square(self._effects(mean)) * (information + 1.0 / rho)
+        return float(0.5 * (squares - np.log1p(rho * information)).sum())
+
+    def _effects(self, mean: Array) -> Array:
+        """The rare levels' effects, beside the mean of the others."""
+        return np.asarray(mean[self.rare] - mean[self.others].mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ class Curvature(Protocol):
     #: output, and no categories that are integrated out.
     factored: ClassVar[bool]
 
-    def solution(self, problem: Problem, state: State) -> Solution:
-        """The posterior of the tuned regression."""
+    def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
+        """The posterior of the tuned regression; ``quick``: given the hyperparameters."""
 
     def functions(self, problem: Problem, state: State) -> Functions:
         """The posterior around trained networks."""
@@ -113,5 +113,5 @@ class Solver(Protocol):
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Fit, and drop terms that the evidence does not support."""
 
-    def solution(self, problem: Problem, state: State) -> Solution:
-        """The posterior at a state."""
+    def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
+        """The posterior at a state; ``quick`` as for a curvature."""

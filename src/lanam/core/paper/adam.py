@@ -90,7 +90,7 @@ class Adam:
         dropped = [*before.dropped, *dropped]
         return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
 
-    def solution(self, problem: Problem, state: State) -> Solution:
+    def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The Laplace posterior around the trained networks."""
         functions = self.curvature.functions(problem, state)
         return Solution(

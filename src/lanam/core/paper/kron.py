@@ -168,7 +168,7 @@ class KronCurvature:
 
     factored: ClassVar[bool] = True
 
-    def solution(self, problem: Problem, state: State) -> Solution:
+    def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The tuned regression's mean with Kronecker-factored covariances and determinants.
 
         Precisions and the terms' log evidence gains are those of exact curvature.

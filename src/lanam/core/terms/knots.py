@@ -187,10 +187,13 @@ class Levels(_SingleAxis):
 
     @cached_property
     def _search(self) -> SortedPoints:
-        """The boundaries between levels: their midpoints, or the bins' edges."""
-        return SortedPoints(
-            0.5 * (self.points[1:] + self.points[:-1]) if self.exact else self.edges
-        )
+        """The boundaries between levels, which belong to the upper one: midpoints, or the bins' edges."""
+        if not self.exact:
+            return SortedPoints(self.edges)
+        lower, upper = self.points[:-1], self.points[1:]
+        middles = 0.5 * (lower + upper)
+        # Between adjacent floats there is none: it is rounded to one of them.
+        return SortedPoints(np.where(middles > lower, middles, upper))
 
 
 @dataclass(frozen=True)
