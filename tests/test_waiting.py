@@ -119,4 +119,4 @@ def test_the_expected_numbers_are_near_the_actual_ones():
     model = LANAMClassifier(interactions=0, random_state=0).fit(X, labels)
     (plan,) = model.plan_.stages
     assert (plan.n_outputs, plan.n_pairs) == (2, 0)
-    assert plan.n_coordinates == 2 * 4 * prepare._COLUMN_WIDTH
+    assert plan.n_coordinates == 2 * 4 * prepare.COLUMN_WIDTH
