@@ -28,11 +28,13 @@ from lanam.core.fit.solvers import make_problem
 from lanam.core.inference.left_out import Fit
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
+from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredPair
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.located import Rows
+from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Tables
 from lanam.core.terms.term import TermKey, key_of
@@ -194,7 +196,8 @@ def _learn_noise(model: FittedModel, sample: EncodedRows | None, run: Run, rng: 
     if sample is None:
         return model
     # Independent of earlier draws: a search that finds no pair does not change the model.
-    fit_noise = partial(fit_squares, run.prepared.summary, run.options, rng.spawn(1)[0])
+    seed = int(rng.spawn(1)[0].integers(1 << 31))
+    fit_noise = partial(fit_squares, run.prepared.summary, run.options, seed)
     model = replace(model, noise=learn_noise(model, sample, fit_noise))
     residuals = standard_residuals(model, sample)
     return replace(model, shape=learn_shape(residuals.response, residuals.weight))
@@ -210,16 +213,21 @@ class SquaresFit:
     rng: Rng
 
     def without(self, held_out: NDArray[np.bool_]) -> Array:
-        """Log variances of some rows by a fit to the others.
+        """Log variances of some rows by a fit to the others, of the terms that all rows support.
 
-        It tunes and selects as the fit to all rows did, from whose hyperparameters it starts: far fewer
-        passes, and knots and features are not made again.
+        Knots and features are not made again. Precisions are: from those of all rows on, a fit remembers
+        the held-out ones, and gains two or three nats by that.
         """
         problem, rows = self.stage.problem, self.stage.problem.rows
         assert isinstance(rows, Rows)
         others = problem.with_terms(problem.terms, rows.part(~held_out))
-        before = Stage(others, replace(self.stage.state, quadratic=None))
-        task = TrainingTask("held out", before, others, before.state)
+        learned = zip(self.stage.state.terms, others.terms, others.data_mass, strict=True)
+        state = State(
+            tuple(old.restarted(term, mass) for old, term, mass in learned),
+            fit_intercept_only(others.rows, others.likelihood),
+            self.stage.state.noise,
+        )
+        task = TrainingTask("held out", Stage(others, state), others, state)
         with threads(self.stage.width, self.run.options.n_jobs):
             fitted = self.run.prepared.solver.train(task, self.rng, lambda name, state: None)
         if fitted.interrupted:
@@ -228,7 +236,7 @@ class SquaresFit:
         return fitted.problem.around(fitted.state).predict(located.with_terms(fitted.problem.terms))
 
 
-def fit_squares(summary: DataSummary, options: Options, rng: Rng, rows: EncodedRows) -> SquaresFit:
+def fit_squares(summary: DataSummary, options: Options, seed: int, rows: EncodedRows) -> SquaresFit:
     """An additive model of the log of squared residuals."""
     # No level effects: residuals that are equal by chance would get some.
     simpler = replace(
@@ -245,7 +253,8 @@ def fit_squares(summary: DataSummary, options: Options, rng: Rng, rows: EncodedR
     n_levels = [len(column.mass) or -1 for column in summary.columns]
     with threads(len(n_levels) * COLUMN_WIDTH, options.n_jobs):
         run = Run(prepare(ArrayTables(rows), LogVariance(), simpler, n_levels), simpler)
-        stage = _best_first_stage(run, [rng])
+        first, second = _generators(seed, simpler)
+        stage = _best_first_stage(run, [first])
     if stage.interrupted:
         raise KeyboardInterrupt
-    return SquaresFit(_finish(stage, run, rng, pairs=False), stage, run, rng)
+    return SquaresFit(_finish(stage, run, second, pairs=False), stage, run, second)

@@ -62,9 +62,15 @@ class TermState:
     ) -> TermState:
         """A term at zero, its network linearised at given parameters."""
         jacobian = tangent(term, expansion, data_mass)
-        precision = initial_precision(term, jacobian, data_mass, _START_VARIANCE)
         values = np.zeros(len(data_mass) if n_outputs == 1 else (len(data_mass), n_outputs))
-        return cls(expansion, jacobian, precision, precision / _LARGEST_RISE, values)
+        none = np.empty(0)
+        return cls(expansion, jacobian, none, none, values).restarted(term, data_mass)
+
+    def restarted(self, term: Term, data_mass: Array) -> TermState:
+        """The term at zero and its initial precisions again, with the same features."""
+        precision = initial_precision(term, self.jacobian, data_mass, _START_VARIANCE)
+        zero = np.zeros_like(self.values)
+        return TermState(self.expansion, self.jacobian, precision, precision / _LARGEST_RISE, zero)
 
 
 @dataclass(frozen=True)
