@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import expit, log_expit, logsumexp
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor, families
+from lanam.core.fit import prepare
 from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model import scoring
 from lanam.core.model.distributions import Discrete
@@ -293,3 +295,23 @@ def test_every_family_can_be_sent_elsewhere():
         copy = io.BytesIO()
         pickle.dump(family, copy)
         assert pickle.loads(copy.getvalue()).name == family.name
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "classes", "poisson"])
+def test_events_that_the_sample_of_many_rows_lacks(monkeypatch, family):
+    """A fit starts with a sample; one of 200,000 rows may lack a class of three, or all events."""
+    monkeypatch.setattr(prepare, "SAMPLE_ROWS", 100)  # the diagnostics are of these rows, too
+    X = np.random.default_rng(0).standard_normal((2000, 1))
+    y = np.arange(2000) % 2 if family == "classes" else np.zeros(2000, dtype=int)
+    y[[5, 900, 1700]] = 2
+    if family == "poisson":
+        model = LANAMRegressor(likelihood="poisson", random_state=0)
+    else:
+        model = LANAMClassifier(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)  # that few rows determine the fit
+        model.fit(X, y)
+    rates = model.predict(X) if family == "poisson" else model.predict_proba(X)[:, -1]
+    expected = (y == 2).mean() * (2.0 if family == "poisson" else 1.0)
+    assert 0.5 * expected < rates.mean() < 2.0 * expected

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from lanam.core.fit import first_stage
+from lanam.core.fit.diagnostics import _separated
 from lanam.core.inference import evidence
 from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
@@ -569,3 +570,10 @@ class TestOtherTerms:
         first = fit(columns, y)
         later = in_memory.fit_on(first, columns, y, np.ones(500), options, 0)
         assert later.log_evidence == pytest.approx(model.log_evidence, abs=1.0)
+
+
+def test_classes_of_which_sampled_rows_lack_one_are_not_called_separated():
+    likelihood, y = Softmax(3), np.array([0.0, 0.0, 1.0, 1.0])
+    f = 5.0 * likelihood.contrasts[y.astype(int)]
+    assert not _separated(likelihood, y, f)
+    assert _separated(likelihood, np.append(y, 2.0), np.vstack([f, 5.0 * likelihood.contrasts[2]]))

@@ -377,3 +377,14 @@ def test_a_model_of_a_constant_target(tmp_path):
     same = lanam.load(model.save(tmp_path / "model.lanam"))
     assert same.history_[-1]["deviance_explained"] is None  # there is nothing to explain
     np.testing.assert_array_equal(same.predict(rows), model.predict(rows))
+
+
+def test_a_dropped_column_beside_a_huge_target(tmp_path):
+    """Its variances are squares: they may be as large as squares are."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(60, 1)), 1e91 * rng.normal(size=60)
+    model = LANAMRegressor(**SMALL).fit(rows, y)
+    (dropped,) = model._model.terms
+    assert dropped.dropped_variance.max() > 1e150
+    same = lanam.load(model.save(tmp_path / "model.lanam"))
+    assert_same(same._model.terms[0].dropped_variance, dropped.dropped_variance)

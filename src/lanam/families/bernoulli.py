@@ -33,8 +33,10 @@ class Bernoulli(Likelihood):
         return np.asarray(p * (1.0 - p))
 
     def fit_intercept_only(self, y: Array, weight: Array) -> float:
-        mean = float(weight @ y / weight.sum())
-        return math.log(mean / (1.0 - mean))
+        events = float(weight @ y)
+        others = float(weight.sum()) - events
+        # A sample of many rows may lack a rare class, which counts as half a row.
+        return math.log((events or 0.5) / (others or 0.5))
 
 
 def moderated_log_odds(mean: Array, variance: Array) -> Array:

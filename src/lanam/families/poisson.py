@@ -48,7 +48,8 @@ class Poisson(Likelihood):
         return bounded_exp(f)
 
     def fit_intercept_only(self, y: Array, weight: Array) -> float:
-        return math.log(float(weight @ y / weight.sum()))
+        # A sample of many rows may have no event: as if it had half a one.
+        return math.log((float(weight @ y) or 0.5) / float(weight.sum()))
 
     def pearson(self, y: Array, f: Array) -> Array:
         """Squared Pearson residuals, whose mean is the dispersion."""

@@ -64,8 +64,9 @@ class Softmax(Likelihood):
         return np.asarray(squares - mean[:, :, None] * mean[:, None, :])
 
     def fit_intercept_only(self, y: Array, weight: Array) -> Array:
-        frequency = sum_by(y.astype(np.intp), weight, self.size) / weight.sum()
-        return np.asarray(np.log(frequency) @ self.contrasts)
+        counts = sum_by(y.astype(np.intp), weight, self.size)
+        # A sample of many rows may lack a rare class, which counts as half a row.
+        return np.asarray(np.log(np.where(counts > 0.0, counts, 0.5)) @ self.contrasts)
 
 
 def softmax_log_probability(mean: Array, covariance: Array) -> Array:

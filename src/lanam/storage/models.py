@@ -305,7 +305,7 @@ def _read_term(
         edited = flags.astype(bool)
     possible = None
     if f"{name} dropped_variance" in arrays:
-        possible = arrays.take(f"{name} dropped_variance", "f8", per_class, LARGEST)
+        possible = arrays.take(f"{name} dropped_variance", "f8", per_class, LARGEST**2)
         require(not active and bool((possible >= 0.0).all()), f"the variances of {name}")
     return FittedTerm(
         kind=kind,

@@ -60,9 +60,11 @@ def _close_calls(stage: Stage, gains: Sequence[float]) -> tuple[tuple[int, ...],
 
 
 def _separated(likelihood: Likelihood, y: Array, f: Array) -> bool:
-    """Whether a threshold of its score separates every class from the others."""
+    """Whether a threshold of its score separates every class from the others; unknown is no."""
     contrasts = likelihood.contrasts
     if contrasts is not None:
+        if len(np.unique(y)) < len(contrasts):  # sampled rows may lack a rare class
+            return False
         scores = dict(enumerate((f @ contrasts.T).T))
     elif likelihood.noise_bounds is None and set(np.unique(y)) == {0.0, 1.0}:
         scores = {1: f}
