@@ -117,5 +117,6 @@ def test_half_a_surrogate_pair_is_escaped_where_it_cannot_be_written(tmp_path):
     model = lanam.load(model.save(tmp_path / "model.lanam"))
     np.testing.assert_allclose(model.predict(X[:2]), [0.0, 1.0], atol=0.1)
     frame = model.explain_global().to_frame()
-    assert frame.isin(["a\\ud800"]).any(axis=None)
+    strings = frame["level"].dtype != object  # pandas 2 has objects, which may have halves
+    assert frame["level"].tolist()[0] == ("a\\ud800" if strings else "a\ud800")
     assert "a\\ud800" in model.export(tmp_path / "table.csv", to="csv").read_text("utf-8")
