@@ -52,7 +52,7 @@ class TestMessages:
         with pytest.raises(InputError) as caught:
             model.fit(table, [1.0, 2.0, 4.0])
         assert caught.value.column == "when"
-        assert caught.value.remedy.startswith("convert them to a number, such as days")
+        assert caught.value.remedy.startswith("convert them to a number (such as days)")
         assert (
             caught.value.line.code == 'X["when"] = (X["when"] - pd.Timestamp("2000-01-01")).dt.days'
         )

@@ -304,8 +304,8 @@ def require_weight(total: float, n_rows: int) -> None:
     """Reject weights that sum to hardly more than one observation."""
     if total < _LEAST_WEIGHT:
         raise InputError(
-            f"{{argument}} sums to {total:.2g} for {n_rows} rows, as if there were hardly one. A weight "
-            "counts how often a row was seen",
+            f"{{argument}} sums to {total:.2g} for {n_rows} rows, fewer than the two observations that a "
+            "fit needs. A weight counts how often a row was observed",
             "divide all weights by their mean if only their ratios matter",
             argument="sample_weight",
         )

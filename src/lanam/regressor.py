@@ -109,7 +109,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     tol : float, default=0.05
         Stop when the log evidence rises by less than this.
     n_restarts : int, default=1
-        Number of random initialisations of finite networks; the fit with the highest evidence is kept.
+        Number of random initialisations of finite networks (``hidden_sizes``); the fit with the highest
+        evidence is kept. The default fit has no random numbers and needs none.
     memory : int or str, default="2GB"
         Memory for sufficient statistics, in bytes or as a string: where cross-tables of the columns fit,
         iterations need no further pass over the rows. The plan is in ``plan_``, and is shown before the
@@ -118,8 +119,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         Number of threads for passes over many rows; -1 for all cores. None is ``OMP_NUM_THREADS`` if it is
         set, otherwise all cores.
     random_state : int, RandomState or None, default=None
-        Seed of the initial weights of finite networks (``hidden_sizes``); the default fit has no random
-        numbers.
+        Seed of the initial weights of finite networks (``hidden_sizes``, or ``solver="adam"``); the
+        default fit has no random numbers.
     verbose : int, default=0
         1 shows progress on standard error.
 

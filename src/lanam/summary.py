@@ -91,7 +91,8 @@ class Summary:
         the rows of the fit or, of many, on a sample, and therefore optimistic; R2 for Gaussian noise; None
         for models of older files), ``intercept`` (a list for more than two classes), ``unit`` (of
         contributions and importances), ``column_thresholds`` (the log evidence gains below which a column,
-        and one with a negligible effect, is dropped; None for ``solver="adam"``),
+        and one with a negligible effect, under 5% of the standard deviation of the prediction, is
+        dropped; None for ``solver="adam"``),
         ``interaction_thresholds`` (the lowest and the highest of tried interactions; None if none was
         tried, or in older files), ``classes`` (None for a
         regressor), ``n_iter`` and ``converged``, ``cautions`` (what speaks against trusting the fit, as in

@@ -145,6 +145,23 @@ def few_in(names: Collection[str], room: int) -> str:
     return few(names, max(sum(end <= room for end in ends), 1))
 
 
+def not_shown(n_categories: int) -> str:
+    """How many rarer categories a plot leaves out; nothing if none.
+
+    Examples
+    --------
+    >>> not_shown(1), not_shown(2), not_shown(0)
+    ('1 rarer category is not shown', '2 rarer categories are not shown', '')
+    """
+    if not n_categories:
+        return ""
+    return (
+        f"{n_categories} rarer "
+        + ("category is" if n_categories == 1 else "categories are")
+        + " not shown"
+    )
+
+
 def cut(names: Sequence[object], most: int) -> list[str]:
     """Names of at most this many characters: cut at the end, or in the middle where only the ends differ.
 

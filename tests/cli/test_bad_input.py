@@ -297,6 +297,12 @@ class TestTables:
         done = refused(*fit("a.csv"), words="--drop 'when'")
         assert "X." not in done.err
 
+    def test_dates_as_text(self, refused, place):
+        rows = "\n".join(f"{k:02d}.01.2024,{k}" for k in range(1, 29))
+        Path("a.csv").write_text("when,y\n" + rows)
+        words = "convert them to a number (such as days) in the file, or leave it out with --drop 'when'"
+        refused(*fit("a.csv"), words=words)
+
     def test_text_that_is_something_else(self, refused, place):
         rows = "\n".join(f"€{k}.900,P{k:03d},{k}" for k in range(10, 80))
         Path("a.csv").write_text("price,patient,y\n" + rows)

@@ -518,7 +518,7 @@ class TestTerms:
             r"not supported by the data \(log evidence gain -?\d+\.\d\)", reasons["noise"]
         )
         unused = next(page.one(id="inputs").all("p")).words
-        assert unused.endswith("they have no effect: same, empty, twin, noise.")
+        assert unused.endswith("predictions do not depend on them: same, empty, twin, noise.")
 
     def test_dropped_but_used_for_the_noise(self, write):
         page = write(only_noisy().model)

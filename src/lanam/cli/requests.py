@@ -191,10 +191,12 @@ class FitRequest(TableRequest):
     n_restarts: int = _option(
         DEFAULTS.n_restarts,
         "N",
-        "Number of random initialisations, of which the best is kept.",
+        "No effect: the networks of this command have no random initialisation.",
         least=1,
     )
-    random_state: int = _option(0, "N", "Seed of the random numbers.", least=0)
+    random_state: int = _option(
+        0, "N", "Seed of the split into training, test and calibration rows.", least=0
+    )
     memory: str = _option(DEFAULTS.memory, "SIZE", "Memory limit of sums over rows, such as 1GB.")
     n_jobs: int | None = _option(
         DEFAULTS.n_jobs, "N", "Number of threads; all by default.", "--jobs"
@@ -219,7 +221,8 @@ class PredictRequest(TableRequest):
     coverage: float | None = _option(
         None,
         "FRACTION",
-        "Add prediction intervals (lower, upper) with this coverage: 0.9 for 90%.",
+        "Add intervals (lower, upper) of a new observation or, for classes, of the probability: 0.9 for "
+        "90% coverage.",
         "--interval",
         check=_PROBABILITY,
     )

@@ -159,15 +159,15 @@ _LINES: dict[str, dict[str, str]] = {
 
 #: What such a line does.
 _ADVICE = {
-    "dates": "convert them to a number, such as days",
+    "dates": "convert them to a number (such as days)",
     "periods": "convert them to a number",
-    "durations": "convert them to a number, such as seconds",
-    "times of day": "convert them to a number, such as hours",
-    "lists": "convert them to a number, such as their length",
+    "durations": "convert them to a number (such as seconds)",
+    "times of day": "convert them to a number (such as hours)",
+    "lists": "convert them to a number (such as their length)",
     "records": "make each of their fields a column",
     "bytes": "decode them if they are strings",
-    "complex numbers": "convert them to numbers, such as the magnitude",
-    "intervals": "convert them to numbers, such as the midpoint, or to strings",
+    "complex numbers": "convert them to numbers (such as the magnitude)",
+    "intervals": "convert them to numbers (such as the midpoint) or to strings",
 }
 
 #: The longest example in a message.
@@ -316,7 +316,7 @@ def alike_levels(place: ColumnRef, groups: Sequence[Sequence[str]]) -> InputWarn
 def row_identifiers(place: ColumnRef) -> InputWarning:
     """The warning for a column of integers that may only number the rows."""
     return InputWarning(
-        "column {column!r} has another integer in each row",
+        "column {column!r} has a different integer in each row",
         "if it only numbers or identifies the rows, leave it out{example}",
         column=place.name,
         line=place.line("leave out"),

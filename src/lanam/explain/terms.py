@@ -54,8 +54,8 @@ class Term(PlainData):
     effective_parameters
         Effective degrees of freedom (edf).
     evidence
-        Log evidence gain: the decrease of the log evidence without the term; for a dropped term, its
-        value when it was dropped.
+        Log evidence gain: how much of the log evidence is due to the term (approximate, the other
+        hyperparameters fixed); for a dropped term, its value when it was dropped.
     was_edited
         Whether the term was edited after the fit; evidence and edf are then still those of the fit.
 

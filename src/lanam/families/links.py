@@ -88,8 +88,8 @@ class Words:
     reading: str = (
         "A prediction is the intercept plus the contributions of all terms, in the target's unit. Each "
         "curve below is one term: the contribution of each value of the column, with its 95% credible "
-        "band. The band is wide where there is little data; if it includes zero everywhere, the data show "
-        "no effect."
+        "band. The band is wide where there is little data; if it includes zero everywhere, the column may "
+        "well have no effect."
     )
 
     def unit_of(self, classes: Sequence[Any] | None) -> str:

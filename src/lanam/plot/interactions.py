@@ -39,7 +39,7 @@ from lanam.plot.tiles import (
     lay_out,
     write_numbers,
 )
-from lanam.text import cut, one_line, shorten
+from lanam.text import cut, not_shown, one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -259,7 +259,7 @@ def _curve_keys(view: View) -> list[str]:
     keys = [_CURVE_KEY]
     hidden = int((view.oriented(view.surface.density).sum(axis=0) > 0.0).sum()) - MAX_CURVES
     if hidden > 0:
-        keys.append(f"{hidden} rarer categories are not shown (kind='map' has all).")
+        keys.append(f"{not_shown(hidden)} (kind='map' has all).")
     if view.across.others:
         keys.append("Right: missing values.")
     if view.surface.was_edited:

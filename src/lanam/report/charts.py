@@ -11,7 +11,7 @@ from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface, SurfaceAxis
 from lanam.explain.ranges import data_histogram, edited_ranges, trimmed, two_values, vertical_range
 from lanam.report.packing import rounded
-from lanam.text import cut, one_line
+from lanam.text import cut, not_shown, one_line
 
 #: Up to this many distinct values are marked on a curve; more are binned. Maximum number of categories.
 _FEW_VALUES = 12
@@ -59,7 +59,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
         "feature": shape.features[0],
         "note": _note(
             shape,
-            f"{hidden} rarer categories are not shown" if hidden else "",
+            not_shown(hidden),
             f"{shape.missing_density:.1%} missing" if shape.missing_density else "",
         ),
         "description": _description(shape),

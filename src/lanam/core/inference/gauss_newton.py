@@ -1,6 +1,7 @@
 """The default solver: linearise, sum over rows, tune, step (method.md 2, 4 and 8).
 
-The networks are linearised at their random initialisation, where their tangent features are a rich basis:
+The networks are linearised at their initialisation (by default of infinite width, without random
+numbers), where their tangent features are a rich basis:
 units of several scales, each with its own precision. The functions are then learned by one Bayesian
 regression, whose evidence is exact for a Gaussian likelihood, and the hyperparameters are tuned to that
 evidence's optimum without another pass over rows or networks. A pass:

@@ -129,7 +129,7 @@ def min_model_gain(prior: Prior, posterior: Posterior) -> float:
 
 
 def term_log_evidence_gains(prior: Prior, posterior: Posterior) -> list[float]:
-    """By how much the log evidence would fall without each term, all else equal."""
+    """By how much the log evidence would fall without each term, at fixed noise and other precisions."""
     mean, covariance = posterior.mean, posterior.covariance
     return [_log_evidence_gain(mean, covariance, block)[0] for block in prior.blocks]
 
