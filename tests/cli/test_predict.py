@@ -171,6 +171,17 @@ class TestChunks:
         assert done.err.count("warning:") == 1
         assert f"column 'city': {n_lima} of 300 values are unseen categories" in done.err
 
+    def test_each_row_counts_once_whatever_is_written(self, lanam, place):
+        header = "age,celsius,city,zone,holiday\n"
+        Path("new.csv").write_text(header + "41,1,Lima,1,true\n,2,Oslo,2,true\n42,3,Bern,1,false\n")
+        for model, more in {"price": ["--std"], "ill": ["--proba"]}.items():
+            done = lanam(
+                *("predict", f"{model}.lanam", "new.csv", "-o", f"{model}.csv"),
+                *("--interval", 0.9, "--terms", *more),
+            )
+            assert "column 'city': 1 of 3 values is an unseen category" in done.err
+            assert "column 'age': 1 of 3 values is missing" in done.err
+
 
 class TestColumns:
     def test_order_and_additional_columns_do_not_matter(self, lanam, place):
