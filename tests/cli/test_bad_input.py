@@ -367,6 +367,19 @@ class TestTables:
         done = lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0))
         assert "a.csv is separated by semicolons" in done.err
 
+    def test_decimal_points_for_a_model_of_decimal_commas(self, refused, lanam, place):
+        Path("a.csv").write_text("x;y\n" + "\n".join(f"{k},5;{k},25" for k in range(40)))
+        lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0, "-q"))
+        Path("new.csv").write_text("x\n57.5\n")
+        command = ("predict", "m.lanam", "new.csv", "-o", "out.csv")
+        for more in ([], ["--keep", "x"]):
+            refused(
+                *(*command, *more),
+                words="column 'x' is numeric in the model, and '57.5' is not with a decimal comma, which a "
+                "model remembers of its training file: fix the cell, or use --decimal . if that is how",
+            )
+        lanam(*command, "--decimal", ".")
+
     def test_invalid_weights(self, refused, place):
         rows = "\n".join(f"{k},{k},{'' if k == 3 else 1},a{k}" for k in range(40))
         Path("a.csv").write_text("x,y,w,t\n" + rows)
