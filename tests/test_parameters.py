@@ -40,6 +40,22 @@ def test_others_are_refused():
         LANAMRegressor("auto")
 
 
+def test_errors_about_names_help():
+    """They name the estimator, and what was meant."""
+    with pytest.raises(
+        TypeError, match=r"^LANAMRegressor got an unexpected .* 'max_bins'"
+    ) as caught:
+        LANAMRegressor(max_bins=3)
+    assert "did you mean 'max_knots'" in str(caught.value)
+    with pytest.raises(
+        TypeError, match=r"^LANAMClassifier got .*: its parameters are 'interactions'"
+    ):
+        LANAMClassifier(wings=2)
+    for kind in (LANAMRegressor, LANAMClassifier):
+        with pytest.raises(TypeError, match=r"'drop': pass it to `fit\(\.\.\., drop=\.\.\.\)`"):
+            kind(drop=["id"])
+
+
 def test_copies_have_what_was_given():
     sizes = [8, 8]
     model = LANAMRegressor(hidden_sizes=sizes, noise="constant")

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.chunked import ChunkCall, end_names, exposure_role, label_dtype, open_for
-from lanam.data import find_column
+from lanam.data import collect_unseen, find_column
 from lanam.engines import is_chunked
 from lanam.engines.formats import arrow
 from lanam.engines.interface import Chunk, Parse, Source
@@ -93,7 +93,7 @@ class Outputs:
         return pa.schema(list(zip(self.names, types, strict=True)))
 
     def of(self, X: Any, **exposure: Any) -> list[np.ndarray]:
-        """The columns' values for some rows, perhaps none."""
+        """The columns' values for some rows, perhaps none; unseen values are reported once."""
         if len(X) == 0:
             return [np.empty(0, dtype) for dtype in self.dtypes]
         options, model = self._options, self.model
@@ -105,13 +105,14 @@ class Outputs:
             columns = [model.classes_[probability.argmax(axis=1)], *probability.T]
         else:
             columns = [model.predict(X, **exposure)]
-        if options.interval is not None:
-            ends = model.predict_interval(X, coverage=options.interval, **exposure)
-            columns += [*ends.reshape(len(ends), -1).T]
-        if options.terms:
-            contributions = model.predict_terms(X)
-            columns += [np.full(len(X), value) for value in np.atleast_1d(model.intercept_)]
-            columns += [*contributions.reshape(len(contributions), -1).T]
+        with collect_unseen():  # of the same rows, which the prediction has reported
+            if options.interval is not None:
+                ends = model.predict_interval(X, coverage=options.interval, **exposure)
+                columns += [*ends.reshape(len(ends), -1).T]
+            if options.terms:
+                contributions = model.predict_terms(X)
+                columns += [np.full(len(X), value) for value in np.atleast_1d(model.intercept_)]
+                columns += [*contributions.reshape(len(contributions), -1).T]
         return columns
 
 

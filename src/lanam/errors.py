@@ -152,6 +152,10 @@ class Message(Exception):
         row = None if self.row is None else self.row + first_row
         return _again(type(self), {**self.__dict__, "row": row, "_where": where})
 
+    def in_row(self, row: int) -> Self:
+        """The message about another row: that of the table from which its rows were taken."""
+        return _again(type(self), {**self.__dict__, "row": row})
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.__dict__)
 

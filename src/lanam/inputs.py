@@ -25,9 +25,10 @@ from lanam.data import (
     read_categorical,
     warn_unseen,
 )
-from lanam.errors import InputError, InputWarning, Line, warn_user
+from lanam.data.errors import unknown_columns
+from lanam.errors import InputError, Line, warn_user
 from lanam.families import Family
-from lanam.text import few, printable
+from lanam.text import printable
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
@@ -38,9 +39,6 @@ _LARGEST_EXPOSURE = 1e100
 _LARGEST_WEIGHT = 1e12
 #: A fit needs two observations.
 _LEAST_WEIGHT = 2.0
-
-#: Columns that a warning names.
-_MAX_NAMES = 5
 
 _DROP = "Drop these rows, because a target cannot be imputed"
 
@@ -121,12 +119,7 @@ def _in_order(frame: Any, fitted: Sequence[str]) -> Any:
             column=lost,
         )
     if unknown := [name for name in names if name not in fitted]:
-        warn_user(
-            InputWarning(
-                "{X} has columns that the model was not fitted with, which are ignored: {names}",
-                names=few([repr(name) for name in unknown], _MAX_NAMES),
-            )
-        )
+        warn_user(unknown_columns(unknown))
     return frame[:, [place[name] for name in fitted]]
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
 from lanam.errors import InputError, InputTypeError, choose
+from lanam.text import did_you_mean
 
 #: From the value and the name of a parameter to the core's option; raises if the value is invalid.
 Reader = Callable[[Any, str], Any]
@@ -204,16 +206,43 @@ def refuse_class_weight(arguments: Mapping[str, Any]) -> None:
         )
 
 
-_init = Parameters.__init__
+#: Arguments of ``fit`` that are no parameters.
+_OF_FIT = ("checkpoint", "drop", "exposure", "sample_weight", "target")
 
 
-@wraps(_init)
-def _answering(self: Parameters, *args: Any, **arguments: Any) -> None:
-    refuse_class_weight(arguments)
-    _init(self, *args, **arguments)
+def _refuse_unknown(estimator: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Name the estimator, and similar parameters: Python names the class that declares them."""
+    for name in given:
+        if name in known:
+            continue
+        here = f"pass it to `fit(..., {name}=...)`"
+        raise InputTypeError(
+            "{estimator} got an unexpected keyword argument {argument!r}",
+            "{hint}",
+            argument=name,
+            estimator=estimator,
+            hint=here if name in _OF_FIT else did_you_mean(name, known, "its parameters are"),
+        )
 
 
-Parameters.__init__ = _answering  # type: ignore[method-assign]
+def _answering(init: Callable[..., None], *, classes: bool) -> Callable[..., None]:
+    """A constructor whose errors help."""
+    known = [name for name in signature(init).parameters if name != "self"]
+
+    @wraps(init)
+    def construct(self: Parameters, *args: Any, **arguments: Any) -> None:
+        if classes:
+            refuse_class_weight(arguments)
+        _refuse_unknown(type(self).__name__, arguments, known)
+        init(self, *args, **arguments)
+
+    return construct
+
+
+Parameters.__init__ = _answering(Parameters.__init__, classes=True)  # type: ignore[method-assign]
+RegressorParameters.__init__ = _answering(  # type: ignore[method-assign]
+    RegressorParameters.__init__, classes=False
+)
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.

@@ -338,6 +338,31 @@ class TestTables:
         Path("c.csv").write_text("\n".join([lines[0], ",".join(cells)]))
         refused(*predict("c.csv"), words="column 'age' has 1 infinite value")
 
+    @pytest.mark.parametrize("more", [[], ["--test-share", 0], ["--test-share", 0.8]])
+    def test_rows_are_those_of_the_file(self, refused, place, more):
+        """Whichever rows are held out, and although the first has no target."""
+
+        def write(bad, name):
+            cells = {"x": 1, "w": 1, "t": 1, "y": 3}
+            lines = [",".join(str(each + k % 3) for each in cells.values()) for k in range(60)]
+            lines[5] = ",".join(str({**cells, name: bad}[each]) for each in cells)
+            Path("a.csv").write_text("\n".join([",".join(cells), lines[0][:-1], *lines[1:]]))
+
+        roles = ["--weight", "w", "--exposure", "t", "--task", "counts", "-q", *more]
+        for bad, name, words in (
+            (
+                "inf",
+                "y",
+                "a.csv, column 'y': Input y contains infinity: 1 of 59 values, the first in",
+            ),
+            ("inf", "x", "column 'x' has 1 infinite value, the first in"),
+            (-2, "w", "a.csv, column 'w': Negative values in --weight: 1 of 59, the first in"),
+            (0, "t", "--exposure must be positive, and 1 of 59 values are not, the first, 0, in"),
+            (1.5, "y", "1 of 59, the first, 1.5, in"),
+        ):
+            write(bad, name)
+            refused(*fit("a.csv", *roles), words=f"{words} row 6 (counting from 1)")
+
     def test_decimal_commas(self, refused, lanam, place):
         rows = "\n".join(f"{k},5;{k},25" for k in range(40))
         Path("a.csv").write_text("x;y\n" + rows)
@@ -347,6 +372,19 @@ class TestTables:
         )
         done = lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0))
         assert "a.csv is separated by semicolons" in done.err
+
+    def test_decimal_points_for_a_model_of_decimal_commas(self, refused, lanam, place):
+        Path("a.csv").write_text("x;y\n" + "\n".join(f"{k},5;{k},25" for k in range(40)))
+        lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0, "-q"))
+        Path("new.csv").write_text("x\n57.5\n")
+        command = ("predict", "m.lanam", "new.csv", "-o", "out.csv")
+        for more in ([], ["--keep", "x"]):
+            refused(
+                *(*command, *more),
+                words="column 'x' is numeric in the model, and '57.5' is not with a decimal comma, which a "
+                "model remembers of its training file: fix the cell, or use --decimal . if that is how",
+            )
+        lanam(*command, "--decimal", ".")
 
     def test_invalid_weights(self, refused, place):
         rows = "\n".join(f"{k},{k},{'' if k == 3 else 1},a{k}" for k in range(40))

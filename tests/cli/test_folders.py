@@ -260,7 +260,7 @@ class TestPredict:
         city = ["Ulm" if k in (0, 135, 250) else name for k, name in
                 enumerate(table["city"].to_pylist())]  # fmt: skip
         cut(table.set_column(1, "city", pa.array(city)), "new")
-        done = lanam("predict", "price.lanam", "new", "-o", "out")
+        done = lanam("predict", "price.lanam", "new", "-o", "out", "--all-columns")
         assert done.err.count("warning:") == 1
         assert "warning: column 'city': 3 of 300 values are unseen categories" in done.err
 

@@ -166,10 +166,24 @@ class TestChunks:
         header, *lines = Path("rides.csv").read_text().splitlines()
         lines = [line.replace('"Oslo"', '"Lima"') for line in lines]
         Path("new.csv").write_text("\n".join([header, *lines]))
-        done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", "--block-size", 400)
+        done = lanam(
+            *("predict", "price.lanam", "new.csv", "-o", "o.csv", "--all-columns"),
+            *("--block-size", 400),
+        )
         n_lima = sum("Lima" in line for line in lines)
         assert done.err.count("warning:") == 1
         assert f"column 'city': {n_lima} of 300 values are unseen categories" in done.err
+
+    def test_each_row_counts_once_whatever_is_written(self, lanam, place):
+        header = "age,celsius,city,zone,holiday\n"
+        Path("new.csv").write_text(header + "41,1,Lima,1,true\n,2,Oslo,2,true\n42,3,Bern,1,false\n")
+        for model, more in {"price": ["--std"], "ill": ["--proba"]}.items():
+            done = lanam(
+                *("predict", f"{model}.lanam", "new.csv", "-o", f"{model}.csv"),
+                *("--interval", 0.9, "--terms", *more),
+            )
+            assert "column 'city': 1 of 3 values is an unseen category" in done.err
+            assert "column 'age': 1 of 3 values is missing" in done.err
 
 
 class TestColumns:
@@ -179,6 +193,24 @@ class TestColumns:
         np.testing.assert_array_equal(
             read("o.csv")["prediction"], load("price.lanam").predict(features())
         )
+
+    def test_a_remark_on_columns_that_the_model_does_not_know(self, lanam, place):
+        """As Python's, but for the target, the weight and the exposure, and what is kept."""
+        words = "the table has columns that the model was not fitted with, which are ignored: "
+        table = make_table(5).select([*COLUMNS, "hours", "events", "id", "ill"])
+        arrow_csv.write_csv(table, "new.csv")
+        arrow_csv.write_csv(table.drop_columns(["ill"]), "rest.csv")
+        arguments = ("predict", "events.lanam", "new.csv", "-o", "o.csv", "--force")
+        done = lanam(*arguments)
+        assert f"warning: {words}'id', 'ill'\n" in done.err
+        assert done.err.count("which are ignored") == 1
+        assert f"{words}'id', 'ill'" in lanam(*arguments, "--json").document["notes"]
+        assert f"{words}'ill'\n" in lanam(*arguments, "--keep", "id").err
+        for silent in (
+            lanam(*arguments, "--all-columns"),
+            lanam("predict", "events.lanam", "rest.csv", "-o", "p.csv", "--keep", "id"),
+        ):
+            assert "ignored" not in silent.err
 
     def test_one_is_missing(self, lanam, place):
         arrow_csv.write_csv(make_table().drop_columns(["age"]), "new.csv")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,12 @@ from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
+from lanam.data.encoding import require_no_infinity
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
+from lanam.engines.interface import Chunk
+from lanam.engines.roles import Roles, read_targets
+from lanam.errors import Message
 from lanam.families import Family
 from lanam.parameters import DEFAULTS
 from lanam.provenance import held_out_rows
@@ -166,6 +171,9 @@ def _split_rows(
         argument: numbers(table, name, FLAGS[argument]) for argument, name in roles.others.items()
     }
 
+    with _numbered_as(np.flatnonzero(present)):
+        _require_valid(request, roles, table, y, others, decision.family)
+
     def take(rows: np.ndarray) -> dict[str, Any]:
         chosen = {name: values[rows] for name, values in {"y": y, **others}.items()}
         return {"X": table.select(roles.features).take(pa.array(rows)), **chosen}
@@ -182,6 +190,38 @@ def _split_rows(
     if test:
         notes.append(f"{len(parts[1])} held out for evaluation (--test-share 0 fits to all)")
     return Samples(decision, train or {}, ", ".join(notes), calibrate, test, held_out)
+
+
+def _require_valid(
+    request: FitRequest,
+    roles: TableRoles,
+    table: pa.Table,
+    y: np.ndarray,
+    others: dict[str, np.ndarray],
+    family: Family,
+) -> None:
+    """Check all rows before the split, so that errors count those of the file, and before the fit."""
+    given = {roles.target: pa.array(y), **{roles.others[each]: others[each] for each in others}}
+    columns = Roles(
+        roles.target, roles.others.get("sample_weight"), roles.others.get("exposure"), ()
+    )
+    read_targets(Chunk(pa.table(given), roles.source.title, 0, 0), columns, family)
+    categorical = split_names(request.categorical_features, roles.features, "--categorical")
+    for name in without(roles.features, categorical):
+        if pa.types.is_floating(table[name].type):
+            values = table[name].cast(pa.float64()).to_numpy()
+            require_no_infinity(values[:, None], [name])
+
+
+@contextmanager
+def _numbered_as(rows: np.ndarray) -> Iterator[None]:
+    """Errors about some of a file's rows, with the numbers that these have in the file."""
+    try:
+        yield
+    except Message as error:
+        if error.row is None:
+            raise
+        raise error.in_row(int(rows[error.row])) from error
 
 
 def _whole_files(request: FitRequest, roles: TableRoles) -> Samples:

@@ -46,6 +46,14 @@ def metadata(model: Estimator) -> Mapping[str, object]:
     return getattr(model, "metadata_", None) or {}
 
 
+def known_columns(model: Estimator) -> list[str]:
+    """The columns of the training data that a model knows: features, target, weight, exposure."""
+    target = None if model.provenance_ is None else model.provenance_.target
+    others = [metadata(model).get(role) for role in ("target", "weight", "exposure")]
+    others.append(None if target is None else target.name)
+    return [*model._schema.names, *(name for name in others if isinstance(name, str))]
+
+
 def open_for(
     model: Estimator | None,
     path: str,

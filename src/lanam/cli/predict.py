@@ -13,12 +13,21 @@ from lanam.batch_predict import OutputCall, OutputOptions, Outputs, keep_text, p
 from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
-from lanam.cli.models import exposure_column, load_model, open_for, require_columns
+from lanam.cli.models import (
+    exposure_column,
+    known_columns,
+    load_model,
+    open_for,
+    require_columns,
+    without,
+)
 from lanam.cli.requests import BLOCK_SIZE, PredictRequest
 from lanam.cli.streams import require_stdout
 from lanam.cli.tables import are_files, open_writer, require_new, require_table_name
+from lanam.data.errors import unknown_columns
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
+from lanam.errors import warn_user
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
@@ -58,6 +67,11 @@ def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
     )
     outputs = outputs_of(model, options, kept)
     with console.warnings(), _progress(source.title, console) as advance:
+        known = ["", *kept, *known_columns(model)]
+        if isinstance(exposure, str):
+            known.append(exposure)
+        if unknown := without(source.names, known):
+            warn_user(unknown_columns(unknown))
         if several:
             n_rows = predict_files(
                 model,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lanam.data.recognition import DATES, ISO, NUMBERS, TIMES, Recognised
 from lanam.errors import InputError, InputTypeError, InputWarning, Line, Setting
+from lanam.text import few
 
 #: Lines that fix a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
 #: index. Without a line, the remedy is to leave the column out.
@@ -174,6 +175,8 @@ _ADVICE = {
 _LONGEST_EXAMPLE = 40
 #: How many values of a kind a message shows.
 _MOST_SHOWN = 3
+#: How many columns a message names.
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -368,6 +371,14 @@ def type_changed(place: ColumnRef, before: str, now: str, example: object) -> In
         now=now,
         shown=shown(example),
         line=place.line("to text" if before == "string" else "to numbers"),
+    )
+
+
+def unknown_columns(names: Sequence[str]) -> InputWarning:
+    """The warning for columns of new rows that the training data did not have."""
+    return InputWarning(
+        "{X} has columns that the model was not fitted with, which are ignored: {names}",
+        names=few([repr(name) for name in names], _MOST_NAMED),
     )
 
 

@@ -432,15 +432,18 @@ class Csv(Format):
             if self.given is None
             else f": column {{column!r}} is {holds} in the model, and {{value!r}} is not"
         )
-        comma = re.fullmatch(r"\s*-?\d+,\d+\s*", value)
-        if_so = "that is how numbers are written" if comma else "that stands for a missing value"
+        other = "." if self.dialect.point == "," else ","
+        written = re.fullmatch(rf"\s*-?\d+{re.escape(other)}\d+\s*", value)
+        if written and other == "." and self.given is not None:
+            what += " with a decimal comma, which a model remembers of its training file"
+        if_so = "that is how numbers are written" if written else "that stands for a missing value"
         return InputError(
             f"{{place}}{what}",
             f"fix the cell, or {{pass}} {{option}} if {if_so}",
             column=name,
             value=value,
             place=f"{path}{_row(row)}",
-            option=_option("decimal", ",") if comma else _option("missing", [value]),
+            option=_option("decimal", other) if written else _option("missing", [value]),
         )
 
     def _not_text(self, where: str) -> InputError:
