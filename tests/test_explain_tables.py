@@ -459,6 +459,12 @@ class TestFrames:
         zones = frame.filter(pl.col("term") == "zone")["level"].to_list()
         assert zones[:3] == ["1", "2", "3"]
 
+    def test_rows_are_explained_in_their_own_library(self, data):
+        X = data[0][["age"]]
+        model = LANAMRegressor(random_state=0).fit(pa.table({"age": X["age"]}), data[1])
+        for rows in (X[:3], pl.from_pandas(X[:3]), pa.table({"age": X["age"][:3]})):
+            assert type(model.explain_local(rows).to_frame()) is type(rows)
+
     def test_rows_in_the_users_labels(self, frames, data):
         *_, local, frame = frames
         names = [term.name for term in local.terms]

@@ -32,7 +32,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories
-from lanam.data import CATEGORICAL, NewValuesWarning, Schema
+from lanam.data import CATEGORICAL, NewValuesWarning, Schema, as_frame
 from lanam.editing import Edit, Where, edit
 from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
@@ -740,7 +740,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         ['(intercept)', 'bmi', 'bp', '(prediction)']
         """
         columns = self._columns(X)
-        return explain.explain_local(self._model, self._schema, columns, self._labels)
+        schema, frame = self._schema, as_frame(X)
+        if frame is not None:  # perhaps of another library than the training data
+            schema = replace(schema, backend=frame.implementation.name.lower())
+        return explain.explain_local(self._model, schema, columns, self._labels)
 
     def report(
         self,
