@@ -102,6 +102,7 @@ class TestAnInterrupt:
             raise AssertionError
 
         monkeypatch.setattr(fitting, "fit", fit)
+        monkeypatch.setattr(fitting, "_WIDE", 0)
         monkeypatch.setattr(uncertainty, "integrate", forbidden)
         monkeypatch.setattr(fitting, "diagnose", forbidden)
         X, y = rows(50, 2)

@@ -42,6 +42,9 @@ from lanam.core.terms.term import TermKey, key_of
 #: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
 
+#: Number of coordinates beyond which an interrupted fit ends without what takes longest.
+_WIDE = 1000
+
 #: Tolerance of the noise model's evidence.
 _NOISE_TOL = 0.5
 #: With heavy tails the evidence fluctuates, and further passes do not help.
@@ -139,8 +142,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)
-        # After an interrupt users wait: in wide fits the uncertainty of hyperparameters takes a minute.
-        quick = stage.interrupted
+        quick = _hurried(stage)
         solution = run.prepared.solver.solution(stage.problem, stage.state, quick=quick)
         solution = run_out(stage.problem, stage.state, solution)
     diagnostics, bands = _diagnosed(stage, run, solution, rng)
@@ -168,11 +170,19 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     return replace(model, diagnostics=diagnostics)
 
 
+def _hurried(stage: Stage) -> bool:
+    """Whether to leave out the uncertainty of hyperparameters, and diagnostics.
+
+    After an interrupt users wait, and in wide fits both take a minute.
+    """
+    return stage.interrupted and stage.width > _WIDE
+
+
 def _diagnosed(
     stage: Stage, run: Run, solution: Solution, rng: Rng
 ) -> tuple[Diagnostics | None, Mapping[TermKey, Array]]:
     """Diagnostics of a fit, and what the data leave possible of its dropped columns; from sampled rows."""
-    if not run.options.diagnostics or solution.regression is None or stage.interrupted:
+    if not run.options.diagnostics or solution.regression is None or _hurried(stage):
         return None, {}
     try:
         rows, fit = run.sample_in(stage.problem), Fit.of(*solution.regression)
