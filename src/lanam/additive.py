@@ -93,7 +93,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     ) -> Self:
         """Fit the model.
 
-        Ctrl-C stops training early and keeps the best model so far.
+        Ctrl-C stops training early and keeps the best model so far: none before the first iteration, and
+        for more than 1,000 coordinates one whose bands are given the hyperparameters.
 
         Parameters
         ----------
