@@ -57,11 +57,10 @@ test-lowest: $(LOWEST)/.test ## run the library's tests with the lowest versions
 	$(LOWEST)/bin/python -m pytest $(BY_FILE) --ignore tests/benchmarks \
 	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning $(ARGS)
 
-# What needs no extra: the core, the metrics, and README's first example.
+# What needs no extra: the core, the metrics, and a fit to arrays.
 test-minimal: $(MINIMAL)/.test-minimal ## run the tests that need no extra, with none installed
 	$(MINIMAL)/bin/python -m pytest $(BY_FILE) \
-	  tests/core tests/metrics tests/test_arguments.py src/lanam/core --ignore tests/core/test_many_rows.py $(ARGS)
-	$(MINIMAL)/bin/python docs/hooks/blocks.py README.md
+	  tests/core tests/metrics tests/test_arguments.py src/lanam/core src/lanam/provenance.py --ignore tests/core/test_many_rows.py $(ARGS)
 
 lint: $(VENV)/.lint ## formatting, lint, types, and the order of imports
 	$(BIN)/ruff format --check .
@@ -86,13 +85,14 @@ trust: $(PEERS)/.bench ## can intervals be trusted: seeds, wide tables, few rows
 docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-# The wheel is tried where nothing else is installed, from a folder that does not hold the sources.
+# The wheel is tried where nothing is installed but pandas, which the README's example reads, from a folder
+# that does not hold the sources.
 dist: $(VENV)/.dist ## build wheel and sdist into dist/, check them, and try the wheel in an empty environment
 	rm -rf dist build/empty
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv build/empty
-	build/empty/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl pandas
 	cd build && empty/bin/python ../docs/hooks/blocks.py ../README.md
 
 clean: ## remove the environments and everything that was built
