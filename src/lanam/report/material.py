@@ -18,7 +18,7 @@ from lanam.data import Schema
 from lanam.explain import GlobalExplanation
 from lanam.explain.portable import PortableModel
 from lanam.metrics import CoverageReport
-from lanam.provenance import Provenance
+from lanam.provenance import Provenance, Target
 from lanam.summary import Summary
 
 #: Coverages to choose from.
@@ -110,10 +110,14 @@ class Material:
     part: str
 
     @property
+    def target(self) -> Target | None:
+        """What the model predicts; None if its file is too old to know."""
+        return None if self.provenance is None else self.provenance.target
+
+    @property
     def target_name(self) -> str | None:
         """The name of the target, if it is known."""
-        target = None if self.provenance is None else self.provenance.target
-        return None if target is None else target.name
+        return None if self.target is None else self.target.name
 
     @property
     def events(self) -> tuple[str, ...] | None:

@@ -236,8 +236,7 @@ def _overview(material: Material) -> dict[str, object]:
 
 def _averages(material: Material) -> list[tuple[str, str]]:
     """The target's mean or base rate, and total exposure, with their names."""
-    target = None if material.provenance is None else material.provenance.target
-    family, events = material.explanation.family, material.events
+    target, events, family = material.target, material.events, material.explanation.family
     if target is None or family.link.several:
         return []
     if family.link.classes:
@@ -280,7 +279,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
 def _with_rates(material: Material) -> list[str]:
     """The classes, with the base rates of more than two."""
     names = [str(name) for name in material.summary.facts["classes"]]
-    target = None if material.provenance is None else material.provenance.target
+    target = material.target
     if target is None or len(target.means) != len(names):
         return names
     return [f"{name} ({rate:.1%})" for name, rate in zip(names, target.means, strict=True)]
