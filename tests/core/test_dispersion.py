@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from lanam.core.inference import evidence
+from lanam.core.inference import evidence, tuning
 from lanam.core.inference.evidence import UPDATES
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, State
@@ -203,7 +203,7 @@ class TestAgainstDenseNewton:
         start = problem.initial_term(0, np.random.default_rng(0))
         state = State((start,), Poisson().fit_intercept_only(y, np.ones(200)), 2.0)
         linear = Regression.of(problem, state)
-        hyper, _ = evidence.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)
+        hyper, _ = tuning.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)
         assert hyper.noise == 1.0
 
 

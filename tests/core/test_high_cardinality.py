@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from lanam.core.fit import interactions, prepare
 from lanam.core.fit.assembly import assemble
-from lanam.core.inference import evidence, posterior
+from lanam.core.inference import evidence, posterior, tuning
 from lanam.core.inference.evidence import (
     UPDATES,
     HighCardinality,
@@ -167,7 +167,7 @@ class TestRegression:
     def test_tuning_is_that_of_the_dense_model(self, joint, update):
         case = WideCase()
         wide, dense = (
-            evidence.tune(case.model(wide), 0.5, joint, UPDATES[update], 12, 1e-6)
+            tuning.tune(case.model(wide), 0.5, joint, UPDATES[update], 12, 1e-6)
             for wide in (True, False)
         )
         np.testing.assert_allclose(wide[0].log_rho, dense[0].log_rho, atol=1e-8)

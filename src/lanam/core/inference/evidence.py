@@ -52,6 +52,10 @@ _LOG_STEP = 1.5
 _LOG_REACH = 6.0
 _RELAXATION = 1.3
 
+#: The growth of steps that keep their sign, and their largest multiple.
+_GROWTH = 1.5
+_FURTHEST = 8.0
+
 
 def tuning_penalty(n_columns: int, n_rows: float) -> float:
     """The weight of the tuning penalty: it grows with the number of columns per row.
@@ -89,8 +93,15 @@ Update = Callable[[Array, Array, Moments], tuple[Array, Moments]]
 
 
 def mackay(fixed_point: Array, gradient: Array, moments: Moments) -> tuple[Array, Moments]:
-    """MacKay's rule: the fixed point itself."""
-    return fixed_point, moments
+    """MacKay's rule: the fixed point, and the further beyond it the longer it stays on one side.
+
+    A variance near zero grows slowly by the rule itself: its energy and its edf vanish alike. The moments
+    hold the last fixed point and how far beyond it each step went; the noise, the last one, is not slow.
+    """
+    same = np.sign(fixed_point) == np.sign(moments.first)
+    factor = np.where(same, np.clip(_GROWTH * moments.second, 1.0, _FURTHEST), 1.0)
+    factor[-1] = 1.0
+    return factor * fixed_point, Moments(fixed_point, factor, moments.count + 1)
 
 
 def ascend(fixed_point: Array, gradient: Array, moments: Moments) -> tuple[Array, Moments]:
@@ -188,37 +199,46 @@ class Hyper:
 
 
 @dataclass(frozen=True)
-class Posterior:
+class Sums:
+    """What a step of the hyperparameters depends on.
+
+    ``effective`` and ``energy`` are each group's edf and ``lambda_g ||theta_g||^2``; ``penalty_gradient``
+    is the derivative of twice the penalty in the groups' log variances. ``tuning_effective`` and
+    ``tuning_energy`` are without rare levels, and ``rare`` has their part of evidence, squared residuals
+    and freedom (``RareLevels.own``).
+    """
+
+    log_likelihood: float
+    effective: Array
+    energy: Array
+    penalty_gradient: Array
+    tuning_effective: Array
+    tuning_energy: Array
+    rare: Array
+
+    @property
+    def n_effective(self) -> float:
+        """Effective degrees of freedom of all terms."""
+        return float(self.effective.sum())
+
+
+@dataclass(frozen=True)
+class Posterior(Sums):
     """Posterior and evidence of a linear model at given hyperparameters.
 
-    ``covariance`` is joint, or has one block per term (and the intercept). ``effective`` and ``energy`` are
-    each group's edf and ``lambda_g ||theta_g||^2``; ``penalty_gradient`` is the derivative of twice the
-    penalty in the groups' log variances. ``tuning_effective`` and ``tuning_energy`` are without rare
-    levels, and ``rare`` has their part of evidence, squared residuals and freedom (``RareLevels.own``).
+    ``covariance`` is joint, or has one block per term (and the intercept).
     """
 
     mean: Array
     covariance: Array
     evidence: float
-    log_likelihood: float
-    effective: Array
-    energy: Array
     tuning_penalty: float
-    penalty_gradient: Array
-    tuning_effective: Array
-    tuning_energy: Array
-    rare: Array
     levels: LevelPosterior | None = None
 
     @property
     def objective(self) -> float:
         """The objective of tuning."""
         return self.evidence - self.tuning_penalty - float(self.rare[0])
-
-    @property
-    def n_effective(self) -> float:
-        """Effective degrees of freedom of all terms."""
-        return float(self.effective.sum())
 
 
 def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
@@ -238,10 +258,10 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
         covariance, log_det = block_inverse(conditional, model.prior.blocks)
         covariance[free, free], _ = inverse_and_log_det(conditional[free, free])
         given_intercept = covariance
-    effective, energy = prior.group_sums(mean, given_intercept)
+    effective, energy = prior.effective(given_intercept), prior.energy(mean)
     levels = None
     if integrated is not None:
-        levels = _level_posterior(integrated, hyper, mean, joint)
+        levels = level_posterior(integrated, hyper, mean, joint)
         rho, group = math.exp(hyper.log_rho[integrated.group]), integrated.group
         variance = levels.variance + quadratic_forms(levels.coupling, given_intercept)
         effective[group] = len(variance) - float(variance.sum()) / rho
@@ -249,12 +269,11 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     log_likelihood = model.log_likelihood(mean, hyper.noise, levels)
     occam = log_det + log_det_levels + prior.log_det_covariance
     value = log_likelihood - 0.5 * (float(energy.sum()) + occam)
-    log_det_alone, alone = prior.alone(model.gram, hyper.noise)
-    weight = model.tuning_penalty
-    penalty, penalty_gradient = 0.5 * weight * log_det_alone, weight * alone
-    sums = (effective, energy, penalty, penalty_gradient)
+    alone, weight = prior.alone(model.gram, hyper.noise), model.tuning_penalty
     tuning = _tuning_sums(model, hyper, (mean, given_intercept, levels), effective, energy)
-    return Posterior(mean, covariance, value, log_likelihood, *sums, *tuning, levels)
+    sums = (log_likelihood, effective, energy, weight * alone.effective, *tuning)
+    penalty = 0.5 * weight * alone.log_det
+    return Posterior(*sums, mean, covariance, value, penalty, levels)
 
 
 def _tuning_sums(
@@ -314,7 +333,7 @@ def _integrate_levels(
     target, levels = model.target / hyper.noise, model.high_cardinality
     if levels is None:
         return precision, target, 0.0
-    variance, cross = _level_variance(levels, hyper), levels.cross / hyper.noise
+    variance, cross = level_variance(levels, hyper), levels.cross / hyper.noise
     shrunk = variance[:, None] * cross
     precision = precision - cross.T @ shrunk
     target = target - shrunk.T @ (levels.target / hyper.noise)
@@ -322,17 +341,17 @@ def _integrate_levels(
     return precision, target, log_det
 
 
-def _level_variance(levels: HighCardinality, hyper: Hyper) -> Array:
+def level_variance(levels: HighCardinality, hyper: Hyper) -> Array:
     """Conditional posterior variance of each category."""
     return np.asarray(
         1.0 / (levels.diagonal / hyper.noise + math.exp(-hyper.log_rho[levels.group]))
     )
 
 
-def _level_posterior(
+def level_posterior(
     levels: HighCardinality, hyper: Hyper, mean: Array, joint: bool
 ) -> LevelPosterior:
-    variance = _level_variance(levels, hyper)
+    variance = level_variance(levels, hyper)
     pull = (levels.target - levels.cross @ mean) / hyper.noise
     coupling = -(variance / hyper.noise)[:, None] * levels.cross
     return LevelPosterior(variance * pull, variance, coupling if joint else 0.0 * coupling)
@@ -352,81 +371,59 @@ def levels_log_evidence_gain(
     return posterior.evidence - without.evidence
 
 
-def gradient(posterior: Posterior) -> Array:
+def gradient(sums: Sums) -> Array:
     """Derivative of the objective in the groups' log prior variances (paper, eq. marglik, in logs)."""
-    effective = posterior.tuning_effective + posterior.penalty_gradient
-    return 0.5 * (posterior.tuning_energy - effective)
+    effective = sums.tuning_effective + sums.penalty_gradient
+    return 0.5 * (sums.tuning_energy - effective)
 
 
-def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> float:
+def noise_gradient(model: LinearModel, sums: Sums, noise: float) -> float:
     """Derivative of the objective in the log noise variance, at fixed prior."""
     assert model.n_rows is not None
-    squares, freedom = residual_squares(model, posterior, noise)
+    squares, freedom = residual_squares(model, sums, noise)
     return 0.5 * (squares / noise - freedom)
 
 
-def residual_squares(model: LinearModel, posterior: Posterior, noise: float) -> tuple[float, float]:
+def residual_squares(model: LinearModel, sums: Sums, noise: float) -> tuple[float, float]:
     """Squared residuals and their degrees of freedom, both as if rare levels had free effects."""
     assert model.n_rows is not None
-    value = posterior.log_likelihood - model.offset
+    value = sums.log_likelihood - model.offset
     squares = -2.0 * noise * (value + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise))
-    effective = posterior.n_effective + float(posterior.penalty_gradient.sum())
-    _, of_rare, freedom = posterior.rare.tolist()
+    effective = sums.n_effective + float(sums.penalty_gradient.sum())
+    _, of_rare, freedom = sums.rare.tolist()
     return squares - noise * of_rare, model.n_rows - effective - freedom
 
 
-def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Array:
+def _fixed_point(model: LinearModel, sums: Sums, noise: float) -> Array:
     """MacKay's step in logs: ``lambda_g = gamma_g / ||theta_g||^2``, ``noise = RSS / (N - gamma)``.
 
     ``gamma`` includes the penalty. Precisions are over-relaxed, because the fixed point is approached from
     one side, and steps are bounded.
     """
     tiny = 1e-12
-    effective = posterior.tuning_effective + posterior.penalty_gradient
-    ratio = np.log((posterior.tuning_energy + tiny) / np.maximum(effective, tiny))
+    effective = sums.tuning_effective + sums.penalty_gradient
+    ratio = np.log((sums.tuning_energy + tiny) / np.maximum(effective, tiny))
     step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
     if model.n_rows is None:
         return np.append(step, 0.0)
-    squares, freedom = residual_squares(model, posterior, noise)
+    squares, freedom = residual_squares(model, sums, noise)
     # One degree of freedom is the intercept's.
     freedom = max(freedom - 1.0, 1.0)
     return np.append(step, math.log(max(squares / freedom, np.finfo(float).tiny) / noise))
 
 
 def step(
-    model: LinearModel, hyper: Hyper, posterior: Posterior, update: Update, moments: Moments
+    model: LinearModel, hyper: Hyper, sums: Sums, update: Update, moments: Moments
 ) -> tuple[Hyper, Moments]:
     """One update of the hyperparameters, and the moments after it.
 
     Within a bounded distance of the hyperparameters that the tables were made for.
     """
-    of_noise = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
-    gradients = np.append(gradient(posterior), of_noise)
-    logs, moments = update(_fixed_point(model, posterior, hyper.noise), gradients, moments)
+    of_noise = 0.0 if model.n_rows is None else noise_gradient(model, sums, hyper.noise)
+    gradients = np.append(gradient(sums), of_noise)
+    logs, moments = update(_fixed_point(model, sums, hyper.noise), gradients, moments)
     log_rho = model.clip(hyper.log_rho + logs[:-1])
     if model.n_rows is None:
         return Hyper(log_rho, hyper.noise), moments
     noise = float(np.clip(hyper.noise * math.exp(logs[-1]), *model.noise_bounds))
     return Hyper(log_rho, noise), moments
-
-
-def tune(
-    model: LinearModel, noise: float, joint: bool, update: Update, max_steps: int, tol: float
-) -> tuple[Hyper, Posterior]:
-    """Maximise the objective of a linear model over its hyperparameters; returns the best iterate."""
-    hyper = Hyper(np.zeros(model.prior.n_groups), noise)
-    posterior = solve(model, hyper, joint)
-    best, best_posterior = hyper, posterior
-    moments = Moments.zeros(model.prior.n_groups + 1)
-    first, stalled = posterior.objective, 0
-    for _ in range(max_steps):
-        hyper, moments = step(model, hyper, posterior, update, moments)
-        posterior = solve(model, hyper, joint)
-        # The tables are recomputed anyway: the last per cent of the gain is not worth a step.
-        enough = tol + 0.01 * (best_posterior.objective - first)
-        stalled = 0 if posterior.objective > best_posterior.objective + enough else stalled + 1
-        if posterior.objective > best_posterior.objective:
-            best, best_posterior = hyper, posterior
-        if stalled >= 2:
-            break
-    return best, best_posterior

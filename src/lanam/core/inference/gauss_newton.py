@@ -25,13 +25,14 @@ from typing import ClassVar
 import numpy as np
 
 from lanam.core.arrays import Rng
-from lanam.core.inference import evidence, left_out, selection
+from lanam.core.inference import left_out, selection
 from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import Elimination, Threshold
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
+from lanam.core.inference.tuning import tune
 from lanam.core.rows import statistics
 from lanam.core.rows.cross_tables import TableQuadratic
 from lanam.core.terms.term import LevelTerm, key_of
@@ -49,10 +50,8 @@ _SURELY = 5.0
 #: Passes end when one gains less than this fraction of an extension's gain.
 _SLACK = 1e-3
 
-#: Evidence steps within one linearisation; fewer where each one is expensive.
+#: Evidence steps within one linearisation.
 _TUNE_STEPS = 25
-_TUNE_STEPS_WIDE = 10
-_WIDE = 400
 
 #: Halvings of a step for the gain that the expansion predicts, and until the likelihood does not fall.
 _HALVINGS = 6
@@ -96,9 +95,8 @@ def converge(
         # 1. and 2. compress, and sum over the rows
         linear = Regression.of(problem, state)
         # 3. tune
-        steps = _TUNE_STEPS if len(linear.model.target) < _WIDE else _TUNE_STEPS_WIDE
-        hyper, posterior = evidence.tune(
-            linear.model, state.noise, problem.joint, problem.update, steps, limits.tol / 5
+        hyper, posterior = tune(
+            linear.model, state.noise, problem.joint, problem.update, _TUNE_STEPS, limits.tol / 5
         )
         # 4. step
         after = _step(linear, hyper, posterior)

@@ -160,5 +160,4 @@ def _tangent_determinant(
     precision = model.gram[terms, terms] / noise
     prior.add_to(precision)
     covariance, log_det = block_inverse(precision, (terms,) if joint else model.prior.blocks)
-    effective, _ = prior.group_sums(np.zeros(len(precision)), covariance)
-    return log_det + prior.log_det_covariance, effective
+    return log_det + prior.log_det_covariance, prior.effective(covariance)

@@ -16,19 +16,30 @@ from scipy.linalg import lapack
 
 from lanam.core.arrays import Array, IntArray, slices, sum_by
 
+_MIRROR_BLOCK = 128
+
 
 def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
     """Inverse and log-determinant of a positive definite matrix by one Cholesky factorisation."""
     if len(matrix) == 0:
         return matrix, 0.0
-    factor, info = lapack.dpotrf(matrix, lower=1)
+    # LAPACK's order is column by column: the transpose of a symmetric matrix needs no reordering.
+    factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0)
     if info != 0:
         raise np.linalg.LinAlgError("the posterior precision is not positive definite")
-    lower, _ = lapack.dpotri(factor, lower=1)
-    lower = np.tril(lower)
-    inverse = lower + lower.T
-    np.fill_diagonal(inverse, np.diag(lower))
-    return inverse, 2.0 * float(np.log(np.diag(factor)).sum())
+    log_det = 2.0 * float(np.log(np.diag(factor)).sum())
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    _mirror(inverse)
+    return inverse.T, log_det
+
+
+def _mirror(matrix: Array) -> None:
+    """Copy the lower triangle to the upper one, by blocks that stay in the cache."""
+    for start in range(0, len(matrix), _MIRROR_BLOCK):
+        stop = start + _MIRROR_BLOCK
+        block = np.tril(matrix[start:stop, start:stop])
+        matrix[start:stop, start:stop] = block + np.tril(block, -1).T
+        matrix[start:stop, stop:] = matrix[stop:, start:stop].T
 
 
 def conditioned(covariance: Array, known: slice) -> tuple[Array, float]:
@@ -133,7 +144,7 @@ class Prior:
         return sum(map(len, self.group_grams))
 
     @cached_property
-    def _plain(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def plain(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Coordinates of terms with one group, and their groups."""
         columns, groups = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for block, group, grams in zip(self.blocks, self.groups, self.group_grams, strict=True):
@@ -166,79 +177,121 @@ class Prior:
         rows = np.broadcast_to(columns[:, :, None], real.shape)[real]
         return real, rows, np.broadcast_to(columns[:, None, :], real.shape)[real]
 
+    def times(self, blocks: Array, diagonal: Array, vector: Array) -> Array:
+        """A block-diagonal matrix times a vector over all coordinates.
+
+        Its padded ``blocks`` (D, r, r) are those of the terms with several groups; elsewhere it is
+        ``diagonal``.
+        """
+        _, _, columns = self._mixed
+        result = diagonal * vector
+        if columns.size:
+            seen = columns >= 0
+            padded = np.where(seen, vector[columns], 0.0)
+            result[columns[seen]] = (blocks @ padded[:, :, None])[:, :, 0][seen]
+        return np.asarray(result)
+
     def precision(self, log_rho: Array) -> PriorPrecision:
         """``W^-1`` and ``log |W|`` at the given changes of the groups' variances."""
         grams, groups, columns = self._mixed
         rho = np.append(np.exp(log_rho), 0.0)
-        _, plain_groups = self._plain
-        log_det = float(log_rho[plain_groups].sum())
-        inverse = np.zeros(columns.shape + columns.shape[1:])
-        if columns.size:
-            covariance = np.einsum("dg,dgij->dij", rho[groups], grams)
-            padding = np.arange(columns.shape[1])
-            covariance[:, padding, padding] += columns < 0
-            inverse = np.linalg.inv(covariance)
-            log_det += float(np.linalg.slogdet(covariance)[1].sum())
-        return PriorPrecision(self, rho, inverse, 1.0 / rho[plain_groups], log_det)
+        _, plain_groups = self.plain
+        covariance = np.einsum("dg,dgij->dij", rho[groups], grams)
+        padding = np.arange(columns.shape[1])
+        covariance[:, padding, padding] += columns < 0
+        inverse = np.linalg.inv(covariance) if columns.size else covariance
+        return PriorPrecision(self, rho, covariance, inverse, 1.0 / rho[plain_groups])
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The terms with several groups, each as if it were the only one.
+
+    ``effective`` has their groups' edf, zero for the others; ``precision`` and ``covariance`` are those of
+    the posterior, padded (D, r, r).
+    """
+
+    prior: PriorPrecision
+    effective: Array
+    precision: Array
+    covariance: Array
+
+    @property
+    def log_det(self) -> float:
+        """``sum_d log |I + G_d W_d / noise|``: ``effective`` is its gradient in log variances."""
+        return _log_det(self.precision) + _log_det(self.prior.covariance)
+
+
+def _log_det(blocks: Array) -> float:
+    """The sum of the log-determinants of padded blocks; padding is the identity."""
+    return float(np.linalg.slogdet(blocks)[1].sum()) if blocks.size else 0.0
 
 
 @dataclass(frozen=True)
 class PriorPrecision:
-    """``W^-1`` in parts: padded blocks and the diagonal of terms with one group."""
+    """``W^-1`` in parts: padded blocks, beside those of ``W``, and the diagonal of terms with one group."""
 
     prior: Prior
     rho: Array
+    covariance: Array
     inverse: Array
     plain: Array
-    log_det_covariance: float
+
+    @property
+    def log_det_covariance(self) -> float:
+        """``log |W|``."""
+        return _log_det(self.covariance) - float(np.log(self.plain).sum())
 
     def add_to(self, matrix: Array) -> None:
         """Add ``W^-1`` to the leading coordinates of ``matrix``."""
         real, rows, columns = self.prior._scatter
         matrix[rows, columns] += self.inverse[real]
-        plain_columns, _ = self.prior._plain
+        plain_columns, _ = self.prior.plain
         matrix[plain_columns, plain_columns] += self.plain
 
-    def alone(self, gram: Array, noise: float = 1.0) -> tuple[float, Array]:
-        """``sum_d log |I + G_d W_d / noise|`` over the terms with several groups, and its gradient.
+    def alone(self, gram: Array, noise: float = 1.0) -> Alone:
+        """The posterior of each term with several groups if it were the only one.
 
-        The gradient has the groups' edf if each term were the only one.
+        ``gram`` is the Gram matrix of all coordinates at unit noise.
         """
         grams, groups, columns = self.prior._mixed
-        gradient = np.zeros(self.prior.n_groups + 1)
+        effective = np.zeros(self.prior.n_groups + 1)
         if not columns.size:
-            return 0.0, gradient[:-1]
+            return Alone(self, effective[:-1], self.inverse, self.covariance)
         real, rows, others = self.prior._scatter
         precision = self.inverse.copy()
         precision[real] += gram[rows, others] / noise
-        posterior = np.linalg.inv(precision)
+        posterior = np.asarray(np.linalg.inv(precision))
         gain = self.inverse - self.inverse @ posterior @ self.inverse
-        gradient[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
-        # Padding is the identity in both.
-        ratio = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(self.inverse)[1]
-        return float(ratio.sum()), gradient[:-1]
+        effective[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
+        return Alone(self, effective[:-1], precision, posterior)
 
-    def group_sums(self, mean: Array, covariance: Array) -> tuple[Array, Array]:
-        """Effective degrees of freedom and energy ``lambda_g ||theta_g||^2`` of each group.
+    def energy(self, mean: Array) -> Array:
+        """``lambda_g ||theta_g||^2`` of each group: ``rho_g q' M_g q`` with ``q = W^-1 m``."""
+        grams, groups, columns = self.prior._mixed
+        plain_columns, plain_groups = self.prior.plain
+        squares = np.square(mean[plain_columns]) * self.plain
+        energy = sum_by(plain_groups, squares, self.prior.n_groups + 1)
+        if columns.size:
+            padded = np.where(columns >= 0, mean[columns], 0.0)
+            pull = np.einsum("dij,dj->di", self.inverse, padded)
+            pulled = np.einsum("dgij,dj->dgi", grams, pull)
+            energy[groups] += self.rho[groups] * np.einsum("dgi,di->dg", pulled, pull)
+        return energy[:-1]
 
-        The first is ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1`` (MacKay's gamma), the second
-        ``rho_g q' M_g q`` with ``q = W^-1 m``.
+    def effective(self, covariance: Array) -> Array:
+        """Effective degrees of freedom of each group (MacKay's gamma).
+
+        ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1``.
         """
         grams, groups, columns = self.prior._mixed
-        effective, energy = np.zeros(self.prior.n_groups + 1), np.zeros(self.prior.n_groups + 1)
-        plain_columns, plain_groups = self.prior._plain
+        plain_columns, plain_groups = self.prior.plain
         shrunk = 1.0 - covariance[plain_columns, plain_columns] * self.plain
-        effective += sum_by(plain_groups, shrunk, len(effective))
-        energy += sum_by(plain_groups, np.square(mean[plain_columns]) * self.plain, len(energy))
+        effective = sum_by(plain_groups, shrunk, self.prior.n_groups + 1)
         if columns.size:
             seen = columns >= 0
             pairs = seen[:, :, None] & seen[:, None, :]
             posterior = np.where(pairs, covariance[columns[:, :, None], columns[:, None, :]], 0.0)
-            padded = np.where(seen, mean[columns], 0.0)
-            pull = np.einsum("dij,dj->di", self.inverse, padded)
             gain = self.inverse - self.inverse @ posterior @ self.inverse
-            rho = self.rho[groups]
-            effective[groups] += rho * np.einsum("dgij,dij->dg", grams, gain)
-            pulled = np.einsum("dgij,dj->dgi", grams, pull)
-            energy[groups] += rho * np.einsum("dgi,di->dg", pulled, pull)
-        return effective[:-1], energy[:-1]
+            effective[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
+        return effective[:-1]
