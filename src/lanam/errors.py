@@ -82,6 +82,17 @@ def choose(*choices: object) -> str:
     return f"choose {', '.join(others)} or {last}" if others else f"choose {last}"
 
 
+def numbered(row: int, after: str = "") -> str:
+    """The number of a row in messages, by its index: rows of data are counted from one everywhere.
+
+    Examples
+    --------
+    >>> numbered(6), numbered(6, " after the header")
+    ('7 (counting from 1)', '7 (counting from 1 after the header)')
+    """
+    return f"{row + 1} (counting from 1{after})"
+
+
 class Message(Exception):
     """Base of errors and warnings with fields.
 
@@ -132,10 +143,7 @@ class Message(Exception):
         return self._fill(self._remedy, PYTHON)
 
     def _fill(self, text: str, style: MessageFormat) -> str:
-        # The locations in text files say how their rows are counted.
-        row = str(self.row)
-        if self.row is not None and "header is row 1" not in self._where:
-            row = f"{self.row + 1} (counting from 1)"
+        row = None if self.row is None else numbered(self.row)
         fields = {"value": self.value, "column": self.column, "row": row}
         fields |= self._fields
         if self.argument is not None:
