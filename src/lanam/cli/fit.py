@@ -112,6 +112,12 @@ def fit(request: FitRequest, console: Console) -> None:
     summary = model.summary()
     held_out = coverage_report(model, **test) if test else None
     model.save(place, overwrite=request.force)
+    # Rows that were read into memory are consistent, so the model is not lost.
+    for path in roles.source.changed:
+        console.warn(
+            f"{path} was changed or replaced during the fit: the model is that of the rows as they were "
+            "read. Run again for a model of the new ones"
+        )
 
     console.print(summary_text(summary))
     if test:
