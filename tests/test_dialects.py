@@ -300,6 +300,13 @@ class TestTextAmongNumbers:
         err = lanam(capfd, "fit", data, "-t", "y", "-o", "m.lanam", code=1).err
         assert re.search(self.WORDS + "use --missing 'none' if .*, or --categorical 'x' if", err)
 
+    @pytest.mark.parametrize(("cell", "number"), [("<0.1", "0.1"), ("(12)", "-12")])
+    def test_marks_of_numbers(self, file, cell, number):
+        Path("a.csv").write_text(Path("a.csv").read_text().replace("none", cell))
+        words = rf"Write numbers without marks \({number} for '{re.escape(cell)}'\), pass"
+        with pytest.raises(ValueError, match=words):
+            LANAMRegressor(**SMALL).fit("a.csv", target="y")
+
     def test_after_the_head_of_the_file(self, file, monkeypatch, capfd):
         monkeypatch.setattr(delimited, "_HEAD", 64)
         words = r"a\.csv, row 17 \(counting from 1 after the header\), column 'x': 'none' is not numeric"

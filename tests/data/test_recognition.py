@@ -39,6 +39,10 @@ KINDS = [
     (["24/10/2023 13:45", "01/01/2000 9:30"], "dates", [8697, 0]),
     (["13:45", "9:30"], "times of day", [13.75, 9.5]),
     (["01:45 PM", "09:30 AM"], "times of day", [13.75, 9.5]),
+    (["€1,200.50", "(€1,009)", "€ (12)"], "amounts of money", [1200.5, -1009.0, -12.0]),
+    (["1.200,50 €", "(1.009,00 €)"], "amounts of money", [1200.5, -1009.0]),
+    (["1.5", "\u22122.5", "(3)"], "numbers as text", [1.5, -2.5, -3.0]),
+    (["<0.1", *(f"{k}.5" for k in range(12))], "numbers", [0.1, *(k + 0.5 for k in range(12))]),
     ([f"{k}.5 kg" for k in range(25)], "numbers with a unit", [k + 0.5 for k in range(25)]),
 ]
 
@@ -61,6 +65,9 @@ CATEGORIES = [
     ["1st", "2nd", "3rd"],
     ["1 bed", "2 beds"],
     ["$5", "five", "six", "seven"],
+    ["<50", ">=50"],
+    ["(0,1]", "(1,2]", "(2,3]"],
+    ["(1)", "(2)", "(3)"],
 ]
 
 
@@ -77,7 +84,8 @@ class TestKinds:
         lines = re.findall("`(.*?)`", str(error))
         if not lines:  # arrow has no functions for these
             assert library == "pyarrow"
-            assert what == "times of day" or recognise(values, 2).decimal == ","
+            found = recognise(values, 2)
+            assert what == "times of day" or found.decimal == "," or found.negative
             return
         names = {**SPACES, "X": table}
         exec(lines[0], names)
@@ -102,6 +110,14 @@ class TestKinds:
         assert recognise([*numbers, "?", "n/a", "none"], 30).what == "numbers"
         assert recognise([*numbers, "see below"], 30).what == "numbers"
         assert recognise([*numbers, *"abcde"], 30) is None
+
+    def test_what_becomes_of_odd_cells(self):
+        numbers = [f"{k}.25" for k in range(30)]
+        with pytest.raises(InputError, match=r"\(as missing values: 'low'\), or leave"):
+            learn(pd.DataFrame({"c": [*numbers, "low", "?"]}))
+        words = r"\(limits such as '<0.1' as the number; as missing values: 'low'\), or leave"
+        with pytest.raises(InputError, match=words):
+            learn(pd.DataFrame({"c": [*numbers, "low", "<0.1"]}))
 
     def test_times_with_and_without_fractions(self):
         found = recognise(["2023-10-24 13:45:00", "2023-10-24 13:45:00.5"], 2)

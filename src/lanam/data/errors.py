@@ -92,23 +92,22 @@ _LINES: dict[str, dict[str, str]] = {
         "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.float64()))",
         "array": "X = X.astype(object); X[:, {i}] = X[:, {i}].astype(float)",
     },
-    # All but digits, decimal points and signs is removed; what is no number then is missing.
+    # The marks `{m}` are removed; what is no number then is missing.
     "marked numbers as text": {
         "pandas": (
-            'X[{c}] = pd.to_numeric(X[{c}].str.replace(r"[^\\d{d}()-]", "", regex=True){p}, '
-            'errors="coerce")'
+            'X[{c}] = pd.to_numeric(X[{c}]{s}.str.replace(r"{m}", "", regex=True){p}, errors="coerce")'
         ),
         "polars": (
-            'X = X.with_columns(pl.col({c}).str.replace_all(r"[^\\d{d}()-]", ""){p}'
+            'X = X.with_columns(pl.col({c}){s}.str.replace_all(r"{m}", ""){p}'
             ".cast(pl.Float64, strict=False))"
         ),
         "pyarrow": (
-            'X = X.set_column({i}, {c}, pa.compute.replace_substring_regex(X[{c}], r"[^\\d{d}-]", "")'
+            'X = X.set_column({i}, {c}, pa.compute.replace_substring_regex(X[{c}], r"{m}", "")'
             ".cast(pa.float64()))"
         ),
         "array": (
             "X = X.astype(object); "
-            'X[:, {i}] = [float(re.sub(r"[^\\d{d}-]", "", v){p}) for v in X[:, {i}]]'
+            'X[:, {i}] = [float(re.sub(r"{m}", "", v{s}){p}) for v in X[:, {i}]]'
         ),
     },
     "dates as text": {
@@ -278,7 +277,7 @@ def other_than_text(place: ColumnRef, found: Recognised) -> InputError:
     without = "" if place.backend is None else " with {drop}"  # arrays have no names
     return InputError(
         "column {column!r} holds {what} as text (for example {shown})",
-        f"{{advice}}{{example}}, or leave it out{without}; "
+        f"{{advice}}{{example}}{_remarks(found)}, or leave it out{without}; "
         "if its values are categories, use {categorical}",
         column=place.name,
         what=found.what,
@@ -288,6 +287,14 @@ def other_than_text(place: ColumnRef, found: Recognised) -> InputError:
         categorical=_as_categories(place),
         line=_line_of_text(place, found),
     )
+
+
+def _remarks(found: Recognised) -> str:
+    """What becomes of the values that are no plain numbers."""
+    limits = f"limits such as {shown(found.limit)} as the number" if found.limit else ""
+    lost = few([shown(text) for text in found.lost], _MOST_SHOWN)
+    parts = [limits, f"as missing values: {lost}" if lost else ""]
+    return f" ({'; '.join(filter(None, parts))})" if any(parts) else ""
 
 
 def codes_as_text(place: ColumnRef, found: Recognised) -> InputWarning:
@@ -345,7 +352,7 @@ def _as_categories(place: ColumnRef) -> Setting:
 
 def _line_of_text(place: ColumnRef, found: Recognised) -> Line:
     """The line that converts strings."""
-    if found.what == NUMBERS:
+    if found.what == NUMBERS and not found.marks:
         return place.line("numbers as text")
     if found.what in (DATES, TIMES):
         what = f"{found.what} as text"
@@ -353,12 +360,22 @@ def _line_of_text(place: ColumnRef, found: Recognised) -> Line:
         # The Z of UTC is a zone to chrono, which polars uses, only with this flag.
         zone = "%#z" if place.backend == "polars" else "%z"
         return place.line(what, f=found.format.replace("%z", zone)) if usable else Line(what, "")
-    if found.decimal == ".":
-        return place.line("marked numbers as text", d=".", p="")
-    if place.backend == "pyarrow":
+    exchanged = [(mark, "-") for mark in found.negative]
+    point = [(",", ".")] if found.decimal == "," else []
+    if place.backend == "pyarrow" and exchanged + point:
         return Line("marked numbers as text", "")
-    point = '.replace(",", ".")'
-    return place.line("marked numbers as text", d=",", p=f".str{point}" if place.backend else point)
+    fields = {"s": _replacing(place, exchanged), "p": _replacing(place, point)}
+    return place.line("marked numbers as text", m=found.marks, **fields)
+
+
+def _replacing(place: ColumnRef, pairs: Sequence[tuple[str, str]]) -> str:
+    """Code that replaces characters of strings, as methods."""
+    method = {
+        "pandas": ".str.replace({!r}, {!r})",
+        "polars": ".str.replace_all({!r}, {!r}, literal=True)",
+    }
+    one = method.get(place.backend or "", ".replace({!r}, {!r})")
+    return "".join(one.format(*pair) for pair in pairs).replace("'", '"')
 
 
 def type_changed(place: ColumnRef, before: str, now: str, example: object) -> InputError:

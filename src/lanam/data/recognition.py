@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -68,6 +68,10 @@ _PATTERNS = (
 )
 _WHOLE = re.compile(r"[-+]?\d+")
 _PADDED = re.compile(r"0\d+")
+_ACCOUNTING = re.compile(r"[^()]*\([^()]+\)[^()]*")
+_LIMIT = re.compile(rf"[<>≤≥]=?\s?{_SIGN}{_NUMBER}")
+#: What a negative number may have in place of a minus.
+_NEGATIVE = "(\u2212"
 _UNIT = re.compile(rf"{_SIGN}{_NUMBER}\s?([^\W\d_][^\s\d]{{0,9}})")
 
 #: Formats of ``strptime``; where the day and the month could be exchanged, the day is first.
@@ -115,6 +119,9 @@ class Recognised:
 
     ``decimal`` is the decimal point of numbers, ``format`` the one of ``strptime`` that fits dates and
     times (or `ISO`): "" if there is none that fits all. ``certain`` is False if they may be categories.
+
+    What is no plain number becomes one if the characters ``negative`` are replaced by a minus and those
+    of the regular expression ``marks`` are removed, or is ``lost``; ``limit`` is an example of ``<0.1``.
     """
 
     what: str
@@ -122,6 +129,10 @@ class Recognised:
     decimal: str = "."
     format: str = ""
     certain: bool = True
+    marks: str = ""
+    negative: str = ""
+    limit: str = ""
+    lost: tuple[str, ...] = ()
 
 
 def recognise(levels: Sequence[str], n_values: int) -> Recognised | None:
@@ -130,7 +141,7 @@ def recognise(levels: Sequence[str], n_values: int) -> Recognised | None:
     Examples
     --------
     >>> recognise(["€48.965", "€1.234,50"], 2)
-    Recognised(what='amounts of money', example='€48.965', decimal=',', format='', certain=True)
+    Recognised(what='amounts of money', example='€48.965', decimal=',', ...)
     >>> recognise(["24/10/2023 09:30", "01/11/2023 17:00"], 2).format
     '%d/%m/%Y %H:%M'
     >>> recognise(["red", "green", "1"], 40)
@@ -151,17 +162,53 @@ def _mostly(examined: Sequence[str], texts: Sequence[str]) -> bool:
 def _as_numbers(examined: Sequence[str]) -> Recognised | None:
     for what, pattern in _PATTERNS:
         texts = [text for text in examined if pattern.fullmatch(text)]
-        if not _mostly(examined, texts):
+        # Accounting: (€1,009) is a negative amount.
+        inverted = [
+            text
+            for text in examined
+            if _ACCOUNTING.fullmatch(text) and pattern.fullmatch(re.sub("[()]", "", text))
+        ]
+        if not texts or not _mostly(examined, texts + inverted):
             continue
         if what != NUMBERS:
             plain = _PATTERNS[0][1]
             example = next((text for text in texts if not plain.fullmatch(text)), texts[0])
-            return Recognised(what, example, _decimal_of(texts))
+            return _marked(Recognised(what, example, _decimal_of(texts + inverted)), examined)
         whole = all(map(_WHOLE.fullmatch, texts))
         if whole and any(map(_PADDED.fullmatch, texts)):
             return None  # leading zeros: codes
-        return Recognised(what, texts[0], certain=not whole or len(texts) > _FEW_CODES)
+        found = Recognised(what, texts[0], certain=not whole or len(texts) > _FEW_CODES)
+        return _marked(found, examined)
     return None
+
+
+def _marked(found: Recognised, examined: Sequence[str]) -> Recognised:
+    """The marks of numbers: all but digits, points and signs, or those of negative numbers and limits."""
+    negative = "".join(mark for mark in _NEGATIVE if any(mark in text for text in examined))
+    limit = next(filter(_LIMIT.fullmatch, examined), "")
+    marks = rf"[^\d{found.decimal}-]" if "(" in negative else rf"[^\d{found.decimal}()-]"
+    if found.what == NUMBERS:
+        marks = r"[)<>≤≥=\s]" if negative or limit else ""
+    found = replace(found, marks=marks, negative=negative, limit=limit)
+    lost = [text for text in examined if as_number(text, found) is None]
+    return replace(found, lost=tuple(lost))
+
+
+def as_number(text: str, found: Recognised) -> float | None:
+    """The number in a string, by the marks of its column; None if there is none.
+
+    Examples
+    --------
+    >>> as_number("(€1,009)", recognise(["€1,200", "(€1,009)"], 2))
+    -1009.0
+    """
+    for mark in found.negative:
+        text = text.replace(mark, "-")
+    text = re.sub(found.marks, "", text) if found.marks else text
+    try:
+        return float(text.replace(found.decimal, "."))
+    except ValueError:
+        return None
 
 
 def _decimal_of(texts: Iterable[str]) -> str:
@@ -187,7 +234,7 @@ def _as_units(examined: Sequence[str]) -> Recognised | None:
     texts = [match[0] for match in matches]
     if len(units) != 1 or not _mostly(examined, texts) or len(texts) <= _FEW_CODES:
         return None
-    return Recognised(UNITS, texts[0], _decimal_of(texts))
+    return _marked(Recognised(UNITS, texts[0], _decimal_of(texts)), examined)
 
 
 def _as_moments(examined: Sequence[str]) -> Recognised | None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanam.data.recognition import as_number, recognise
 from lanam.engines.dialects import DELIMITERS, Dialect
 from lanam.engines.formats import (
     FileBatch,
@@ -224,8 +225,8 @@ class Csv(Format):
             shown = ", ".join(map(repr, odd[:3])) + (", ..." if len(odd) > 3 else "")
             return InputError(
                 "column {column!r} is numeric but for {shown}, first in row {number} of {path}",
-                "Fix it, {pass} {option} if that stands for a missing value, or {categorical} if the "
-                "column is categorical",
+                f"{_fix(odd[0], values.to_pylist())}, {{pass}} {{option}} if that stands for a missing "
+                "value, or {categorical} if the column is categorical",
                 column=name,
                 shown=shown,
                 number=_numbered(pc.index(cells, odd[0]).as_py()),
@@ -458,6 +459,15 @@ class Csv(Format):
 def _option(name: str, value: object) -> Setting:
     """An argument of `lanam.csv_files`."""
     return Setting(name, value, "csv_files")
+
+
+def _fix(text: str, values: Sequence[str]) -> str:
+    """What to do about a string among numbers, which may be a limit, <0.1, or a negative number, (12)."""
+    found = recognise(values, len(values))
+    if found is None or not (found.limit or found.negative):
+        return "Fix it"
+    number = as_number(text, found)
+    return "Fix it" if number is None else f"Write numbers without marks ({number:g} for {text!r})"
 
 
 def _numbered(row: int) -> str:
