@@ -121,7 +121,7 @@ class Message(Exception):
         column: str | None = None,
         row: int | None = None,
         line: Line | None = None,
-        **fields: object,
+        **fields: Any,
     ) -> None:
         super().__init__()
         self._problem, self._remedy, self._where, self._fields = problem, remedy, "", fields
@@ -181,6 +181,33 @@ def _again(kind: type[_Kind], fields: dict[str, Any]) -> _Kind:
 
 class InputError(Message, ValueError):
     """An argument or a table that cannot be used; its fields name it and the remedy."""
+
+
+class MissingColumnsError(InputError):
+    """New rows that lack columns with which the model was fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from lanam import LANAMRegressor
+    >>> X = pd.DataFrame({"age": np.arange(20.0), "bmi": np.tile([20.0, 25.0], 10)})
+    >>> model = LANAMRegressor(interactions=0).fit(X, np.arange(20.0))
+    >>> try:
+    ...     model.predict(X.rename(columns={"bmi": "BMI"}))
+    ... except MissingColumnsError as error:
+    ...     print(error.columns, error.similar)
+    ('bmi',) {'bmi': ['BMI']}
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._fields["columns"])
+
+    @property
+    def similar(self) -> dict[str, list[str]]:
+        """For some of them, similar names of other columns."""
+        return dict(self._fields["similar"])
 
 
 class InputTypeError(Message, TypeError):

@@ -215,14 +215,15 @@ class TestColumns:
     def test_one_is_missing(self, lanam, place):
         arrow_csv.write_csv(make_table().drop_columns(["age"]), "new.csv")
         done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", code=1)
-        assert "new.csv has no column 'age', which the model was fitted with" in done.err
+        assert "new.csv has no column 'age', with which the model was fitted" in done.err
+        assert "If values are not known, add the column with empty cells" in done.err
         assert done.err.count("\n") == 1
 
     def test_several_are_missing(self, lanam, place):
         arrow_csv.write_csv(make_table().select(["id", "city"]), "new.csv")
         done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", code=1)
         assert (
-            "lacks 4 columns that the model was fitted with: age, celsius, zone, holiday"
+            "has no columns 'age', 'celsius', 'zone', 'holiday', with which the model was fitted"
             in done.err
         )
 

@@ -53,6 +53,7 @@ _WORDS = {
     "proba=True": "--proba",
     "set likelihood='poisson'": "use --task counts",
     "std=True": "--std",
+    "with missing values": "with empty cells",
 }
 
 #: Remedies by argument, where the library's names an argument that has no flag.

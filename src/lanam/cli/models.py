@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from lanam import chunked
 from lanam.cli.console import Console
-from lanam.cli.deciding import listed, require_column
+from lanam.cli.deciding import require_column
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.tables import open_source
+from lanam.data.errors import missing_columns
 from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.types import holds
@@ -78,18 +79,8 @@ def open_for(
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
     """The columns that a model needs, which the table must have, in Parquet with matching types."""
     needed = list(model._schema.names)
-    lost = [name for name in needed if name not in source.names]
-    if len(lost) == 1:
-        require = f"; its columns are {listed(source.names)}"
-        raise CLIError(
-            f"{source.title} has no column {lost[0]!r}, which the model was fitted with{require}. If its "
-            "values are missing, add it with empty cells"
-        )
-    if lost:
-        raise CLIError(
-            f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
-            "If their values are missing, add them with empty cells"
-        )
+    if error := missing_columns(source.title, source.names, needed):
+        raise error
     if source.has_types:
         for column in model._schema.columns:
             _require_type(column.name, column.holds, source)

@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lanam.data.recognition import DATES, ISO, NUMBERS, TIMES, Recognised
-from lanam.errors import InputError, InputTypeError, InputWarning, Line, Setting
-from lanam.text import few
+from lanam.errors import (
+    InputError,
+    InputTypeError,
+    InputWarning,
+    Line,
+    MissingColumnsError,
+    Setting,
+)
+from lanam.text import did_you_mean, few, similar
 
 #: Lines that fix a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
 #: index. Without a line, the remedy is to leave the column out.
@@ -388,6 +395,31 @@ def type_changed(place: ColumnRef, before: str, now: str, example: object) -> In
         now=now,
         shown=shown(example),
         line=place.line("to text" if before == "string" else "to numbers"),
+    )
+
+
+def missing_columns(
+    title: str, names: Sequence[str], fitted: Sequence[str], words: str = ""
+) -> MissingColumnsError | None:
+    """The error for new rows without some of the columns of the fit; None if they have all.
+
+    ``words`` replace the message, except for its remedy.
+    """
+    lost = [name for name in fitted if name not in names]
+    if not lost:
+        return None
+    others = [name for name in names if name and name not in fitted]
+    hint = f": {did_you_mean(lost[0], others, 'its other columns are')}" if others else ""
+    plural = "s" if len(lost) > 1 else ""
+    return MissingColumnsError(
+        "{words}",
+        f"If values are not known, add the column{plural} {{with missing values}}",
+        column=lost[0],
+        words=words
+        or f"{title} has no column{plural} {few([repr(name) for name in lost], _MOST_NAMED)}, with which "
+        f"the model was fitted{hint}",
+        columns=lost,
+        similar={name: close for name in lost if (close := similar(name, others))},
     )
 
 
