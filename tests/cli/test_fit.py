@@ -102,6 +102,12 @@ class TestModel:
         assert model.metadata_["target"] == "price"
         assert model.metadata_["task"] == "regression"
 
+    def test_frames_in_python_are_not_of_the_library_that_reads_files(self, place):
+        pd = pytest.importorskip("pandas")
+        model = load("price.lanam")
+        frames = (model.explain_global(), model.summary(), model.interaction_scores_)
+        assert all(isinstance(each.to_frame(), pd.DataFrame) for each in frames)
+
     def test_parquet(self, lanam, place):
         table = arrow_csv.read_csv("rides.csv").select(["age", "zone", "price"])
         parquet.write_table(table, "rides.parquet")

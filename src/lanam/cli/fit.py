@@ -94,6 +94,8 @@ def fit(request: FitRequest, console: Console) -> None:
         if samples.calibrate:
             model.calibrate(**samples.calibrate)
     model.set_params(verbose=0)
+    # Frames of the model in Python are not of the library that reads files here.
+    model._schema = replace(model._schema, backend=None)
     if roles.source.dialect is not None:
         model.dialect_ = roles.source.dialect
     model.metadata_ = {
