@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -43,16 +44,30 @@ def load_model(path: str) -> Estimator:
 
 
 def metadata(model: Estimator) -> Mapping[str, object]:
-    """What ``lanam fit`` saved along with the model: target, task, weight, exposure."""
+    """What ``lanam fit`` saved along with the model: target, task, weight, exposure, dropped columns."""
     return getattr(model, "metadata_", None) or {}
 
 
+def dropped_text(names: Sequence[str]) -> str:
+    """Columns that a fit left out as text, since metadata has no lists."""
+    return json.dumps(names, ensure_ascii=False)
+
+
+def _dropped(model: Estimator) -> list[str]:
+    try:
+        names = json.loads(str(metadata(model).get("dropped")))
+    except ValueError:  # none, or the user's own metadata
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def known_columns(model: Estimator) -> list[str]:
-    """The columns of the training data that a model knows: features, target, weight, exposure."""
+    """The columns of the training data: features, target, weight, exposure, and those that were dropped."""
     target = None if model.provenance_ is None else model.provenance_.target
     others = [metadata(model).get(role) for role in ("target", "weight", "exposure")]
     others.append(None if target is None else target.name)
-    return [*model._schema.names, *(name for name in others if isinstance(name, str))]
+    named = [name for name in others if isinstance(name, str)]
+    return [*model._schema.names, *named, *_dropped(model)]
 
 
 def open_for(
