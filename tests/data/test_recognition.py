@@ -10,7 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from lanam.data.recognition import alike, numbers_rows, recognise
+from lanam import LANAMRegressor
+from lanam.cli.errors import in_flags
+from lanam.data.recognition import alike, code_of_missing, numbers_rows, recognise
 from lanam.engines.roles import read_roles
 from lanam.engines.survey import survey
 from lanam.errors import InputError, InputWarning
@@ -157,6 +159,51 @@ class TestIdentifiers:
         for name in ("id", "ID", "customer_id", "PassengerId", "order key"):
             assert numbers_rows(name, far, 100, 100, 99_000.0)
         assert not numbers_rows("humid", far, 100, 100, 99_000.0)
+        policies = 1_000_000.0 + 80_000.0 * rows
+        assert numbers_rows("policy", policies, 100, 100, policies[-1])
+        assert not numbers_rows("policy", policies, 100, 100, 2.0 * policies[-1])
+        assert not numbers_rows("seconds", 1.7e9 + 3600.0 * rows, 100, 100, 1.7e9 + 360_000.0)
+
+
+class TestCodesOfMissingValues:
+    VALUES = np.array([3.0, 5.5, 2.0, 7.0])
+
+    @pytest.mark.parametrize("code", [-99, 99, -999, 9999, -99999])
+    def test_recognised(self, code):
+        assert code_of_missing(np.append(self.VALUES, [code] * 3)) == code
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [],
+            [-999.0] * 5,
+            [1.0, 2.0, 3.0, -999.0],
+            [1.0, 2.0, 3.0, -99.5, -99.5, -99.5],
+            [1.0, 2.0, 3.0, -98.0, -98.0, -98.0],
+            [1.0, 40.0, 80.0, 99.0, 99.0, 99.0],
+            [1.0, 1.0, 1.0, 99.0, 99.0, 99.0],
+        ],
+        ids=["none", "all", "one row", "a fraction", "another", "near", "two values"],
+    )
+    def test_others_are_none(self, values):
+        assert code_of_missing(np.array(values)) is None
+
+    @pytest.mark.parametrize("library", LIBRARIES)
+    def test_a_warning_with_a_line_that_fixes_it(self, library):
+        rng = np.random.default_rng(0)
+        values = rng.uniform(1.0, 5.0, 60).tolist()
+        values[::10] = [-999.0] * 6
+        table = LIBRARIES[library](values)
+        table = table.astype(float) if library == "numpy" else table
+        words = "column '(c|x0)' has the value -999 in 10% of the rows, far from all others"
+        model = LANAMRegressor(interactions=0, hidden_sizes=(4,), noise="constant")
+        with pytest.warns(InputWarning, match=words) as caught:
+            model.fit(table, rng.normal(size=60))
+        (line,) = re.findall("`(.*?)`", str(caught[0].message))
+        names = {**SPACES, "X": table}
+        exec(line, names)
+        assert np.isnan(learn(names["X"])[0]).sum() == 6
+        assert "for example with --missing=-999" in in_flags(caught[0].message)
 
 
 class TestWarnings:

@@ -156,6 +156,14 @@ _LINES: dict[str, dict[str, str]] = {
         ),
         "array": "X = X.astype(object); X[:, {i}] = [v.strip().lower() for v in X[:, {i}]]",
     },
+    "missing": {
+        "pandas": "X[{c}] = X[{c}].replace({v}, np.nan)",
+        "polars": "X = X.with_columns(pl.col({c}).replace({v}, None))",
+        "pyarrow": (
+            "X = X.set_column({i}, {c}, pa.compute.if_else(pa.compute.equal(X[{c}], {v}), None, X[{c}]))"
+        ),
+        "array": "X = np.where((np.arange(X.shape[1]) == {i}) & (X == {v}), np.nan, X)",
+    },
     "leave out": {
         "pandas": "X = X.drop(columns={c})",
         "polars": "X = X.drop({c})",
@@ -176,6 +184,9 @@ _ADVICE = {
     "complex numbers": "convert them to numbers (such as the magnitude)",
     "intervals": "convert them to numbers (such as the midpoint) or to strings",
 }
+
+#: After a value: what a line does that makes it missing.
+AS_MISSING = " as missing"
 
 #: The longest example in a message.
 _LONGEST_EXAMPLE = 40
@@ -337,6 +348,18 @@ def row_identifiers(place: ColumnRef) -> InputWarning:
         "if it only numbers or identifies the rows, leave it out{example}",
         column=place.name,
         line=place.line("leave out"),
+    )
+
+
+def coded_missing(place: ColumnRef, code: int, fraction: float) -> InputWarning:
+    """The warning for a number that may stand for missing values."""
+    return InputWarning(
+        "column {column!r} has the value {code} in {percent} of the rows, far from all others",
+        "if that stands for a missing value, make it one{example}",
+        column=place.name,
+        code=code,
+        percent=f"{100.0 * fraction:.2g}%",
+        line=Line(f"{code}{AS_MISSING}", place.line("missing", v=str(code)).code),
     )
 
 

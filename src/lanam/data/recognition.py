@@ -109,6 +109,12 @@ _DIRECTIVES = {
     "%A": f"(?:{_WEEKDAYS.replace(' ', '|')})",
 }
 
+#: Numbers of digits that identifiers have: fewer are quantities, ten and more seconds since 1970.
+_ID_DIGITS = range(7, 10)
+#: Numbers that stand for missing values, and the number of rows that must have one.
+_NINES = re.compile(r"-?9{2,}")
+_FEWEST_CODES = 3
+
 #: Names of columns that identify rows.
 _ID_NAME = re.compile(r"(?i:^(?:id|key|uuid|index)$)|[\W_](?i:id|key|uuid)$|(?<=[a-z])(?:ID|Id)$")
 
@@ -295,14 +301,41 @@ def alike(levels: Iterable[str]) -> list[list[str]]:
 def numbers_rows(
     name: str, values: NDArray[np.float64], n_values: float, n_rows: int, highest: float
 ) -> bool:
-    """Whether integers identify rows: no two are equal, and they count from zero or are named so.
+    """Whether integers identify rows: no two are equal, and they count from zero, are named so, or look so.
 
-    ``values`` are a sample without missing ones, ``n_values`` is the number of distinct values, perhaps an
-    estimate, and ``highest`` the largest of them. Days and years, one per row, do not count from zero.
+    Those of seven to nine digits, all of the same length, look like numbers of contracts. ``values`` are a
+    sample without missing ones, ``n_values`` is the number of distinct values, perhaps an estimate, and
+    ``highest`` the largest of them. Days and years, one per row, do not count from zero.
     """
     if n_rows <= _LEAST_ROWS or n_values < _ALL_DISTINCT * n_rows or len(values) < 2:
         return False
     if not (values == np.round(values)).all() or len(np.unique(values)) < len(values):
         return False
     counted = values.min() >= 0.0 and highest < 2.0 * n_rows
-    return bool(counted or _ID_NAME.search(name))
+    first, last = (len(str(int(end))) for end in (values.min(), highest))
+    alike = values.min() > 0.0 and first == last and first in _ID_DIGITS
+    return bool(counted or alike or _ID_NAME.search(name))
+
+
+def code_of_missing(values: NDArray[np.float64]) -> int | None:
+    """A number that may stand for missing values, such as -999 or 9999; None if there is none.
+
+    It consists of nines, is held by several of the values, of which none is missing, and is farther from
+    all others than these are from each other.
+
+    Examples
+    --------
+    >>> code_of_missing(np.array([3.0, -99.0, 2.0, 7.0, -99.0, 4.0, -99.0]))
+    -99
+    """
+    if not len(values):
+        return None
+    for end in (values.min(), values.max()):
+        if not _NINES.fullmatch(f"{end:.0f}") or end != np.round(end):
+            continue
+        rest = values[values != end]
+        if len(values) - len(rest) < _FEWEST_CODES or len(rest) < _FEWEST_CODES:
+            continue
+        if 0.0 < rest.max() - rest.min() <= np.abs(rest - end).min():
+            return int(end)
+    return None
