@@ -1,6 +1,8 @@
 """Invalid input is handled, or an error names the column and the remedy."""
 
 import datetime
+import pickle
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +12,8 @@ import pytest
 from scipy import sparse
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.errors import InputWarning
+from lanam.data import NewValuesWarning
+from lanam.errors import InputWarning, MissingColumnsError
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +96,28 @@ class TestInvalidX:
     def test_unknown_columns(self, data, model):
         with pytest.warns(InputWarning, match="was not fitted with, which are ignored: 'y'"):
             model.predict(data[0].assign(y=1.0))
-        with pytest.raises(ValueError, match=r"(?s)now missing:\n- bp\nThe model needs every"):
+
+    def test_values_of_a_dropped_column(self, data, model):
+        """Predictions do not depend on them: no warning."""
+        assert not model.explain_global()["bp"].active
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = model.predict(data[0].assign(bp=np.nan))
+        np.testing.assert_array_equal(got, model.predict(data[0]))
+        with pytest.warns(NewValuesWarning, match="column 'bmi'"):
+            model.predict(data[0].assign(bmi=np.nan))
+
+    def test_missing_columns(self, data, model):
+        words = r"(?s)now missing:\n- bp\nThe model needs .*\. If values are not known, add the column with"
+        with pytest.raises(MissingColumnsError, match=words) as caught:
             model.predict(data[0].drop(columns="bp"))
+        assert (caught.value.columns, caught.value.similar) == (("bp",), {})
+        with pytest.raises(MissingColumnsError) as caught:
+            model.predict(data[0].rename(columns={"bp": "BP", "bmi": "bmj"}))
+        assert set(caught.value.columns) == {"bmi", "bp"}
+        assert caught.value.similar == {"bmi": ["bmj"], "bp": ["BP"]}
+        same = pickle.loads(pickle.dumps(caught.value))
+        assert (same.columns, same.similar) == (caught.value.columns, caught.value.similar)
 
     def test_sparse_input(self, data):
         with pytest.raises(TypeError, match="dense data is required"):
@@ -233,8 +256,7 @@ class TestHandled:
         X = data[0].assign(age=np.nan, bp=None)
         model = LANAMRegressor(random_state=0).fit(X, data[1])
         assert np.isfinite(model.predict(X, return_std=True)).all()
-        with pytest.warns(UserWarning, match="column 'age': 60 of 60 values are unseen categories"):
-            assert np.isfinite(model.predict(data[0].assign(bp=None), return_std=True)).all()
+        assert np.isfinite(model.predict(data[0].assign(bp=None), return_std=True)).all()
 
     def test_text_in_lists_and_arrays(self):
         rng = np.random.default_rng(0)
@@ -417,7 +439,10 @@ class TestLabelsOfColumns:
     def test_another_label(self, data):
         X, y = data[0].to_numpy(), data[1]
         model = LANAMRegressor(interactions=0).fit(pd.DataFrame(X[:, :2], columns=[10, 20]), y)
-        with pytest.raises(ValueError, match="X lacks the column '20'"):
+        with pytest.raises(
+            ValueError,
+            match="X has no column '20', with which the model was fitted: its other columns are '30'",
+        ):
             model.predict(pd.DataFrame(X[:, :2], columns=[10, 30]))
 
 

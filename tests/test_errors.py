@@ -110,10 +110,6 @@ class TestLocations:
         )
         unchanged = (3, "a missing value in row 4 (counting from 1): fill it")
         assert (error.row, str(error)) == unchanged
-        # Text files say how their rows are counted.
-        assert str(error.located("in a.csv (the header is row 1): ", 100)) == (
-            "in a.csv (the header is row 1): a missing value in row 103: fill it"
-        )
         chunk = Chunk(None, "b", 10, 0)
         with pytest.raises(InputError) as caught, in_chunk(chunk), in_chunk(chunk, "c"):
             raise error

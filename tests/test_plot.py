@@ -17,6 +17,7 @@ from lanam.explain import explain_global
 from lanam.families import BERNOULLI
 from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
+from lanam.plot.curves import STRIP
 from tests.core import in_memory
 
 #: Plots do not need an accurate fit: small networks, and constant noise.
@@ -491,6 +492,22 @@ class TestLevels:
         heights = np.array([patch.get_height() for patch in ax.patches])
         shares = np.array([*shape.density, shape.missing_density])
         np.testing.assert_allclose(heights / heights[0], shares / shares[0])
+
+    def test_bars_of_mostly_missing_columns_are_low(self):
+        """The bar of missing values is the highest, that of each value is in proportion."""
+        rng = np.random.default_rng(0)
+        held = rng.random(1000) < 0.05
+        names = np.where(rng.random(1000) < 0.5, "a", "b").astype(object)
+        names[~held] = None
+        x = np.where(held, rng.uniform(size=1000), np.nan)
+        y = held * (3.0 * (names == "a") + 5.0 * np.nan_to_num(x)) + 0.1 * rng.normal(size=1000)
+        model = LANAMRegressor(interactions=0).fit(pd.DataFrame({"name": names, "x": x}), y)
+        explanation = model.explain_global()
+        for term in ("name", "x"):
+            (ax,) = np.ravel(plot_shapes(explanation, terms=[term]))
+            *values, missing = [bar.get_height() for bar in ax.patches if bar.get_height() < 0.5]
+            assert missing > 0.9 * (STRIP - 0.02)
+            assert 0.0 < max(values) < 0.06 * missing
 
     def test_rare_categories_are_grouped_with_unseen_ones(self, sales):
         shape = sales["city"]

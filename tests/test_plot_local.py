@@ -259,9 +259,16 @@ def test_dropped_terms_are_not_counted_as_left_out(local):
 def test_all_intervals_include_zero(local):
     wide = replace(local, contributions_std=np.full_like(local.contributions_std, 1e3))
     ax = plot_local(wide, 0)
+    assert len(bars_of(ax)) == sum(term.active for term in wide.terms)
+    assert "Hollow: the interval includes zero." in text_of(ax)
+    assert "left out" not in text_of(ax)
+
+
+def test_no_terms(local):
+    terms = tuple(replace(term, active=False) for term in local.terms)
+    ax = plot_local(replace(local, terms=terms), 0)
     assert not bars_of(ax)
-    assert "all credible intervals include zero" in text_of(ax)
-    assert "terms are left out: their 95% intervals include zero" in text_of(ax)
+    assert "all terms are dropped" in text_of(ax)
     ax.figure.canvas.draw()
 
 

@@ -401,7 +401,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """Rows to predict, encoded as an array with columns in the order of the fit."""
         check_is_fitted(self)
         require_in_memory(X)
-        return read_columns(self, X, fitting=False)[0]
+        return read_columns(self, X, fitting=False, used=self._model.used)[0]
 
     @in_chunks
     def predict_terms(self, X: Any, return_std: bool = False) -> Any:

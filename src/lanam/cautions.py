@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lanam.core.model.fitted import Diagnostics, FittedModel
 from lanam.core.rows.tables import EncodedRows
 from lanam.data import Schema
-from lanam.errors import FitWarning
+from lanam.errors import FitWarning, numbered
 from lanam.explain import describe_terms
 from lanam.text import few, term_name
 
@@ -114,7 +114,7 @@ def cautions(model: FittedModel, schema: Schema) -> list[FitWarning]:
                 "Check the fit: without {which} it would be another one (Cook's distance {distance}, more "
                 "than 1)",
                 "Verify that row, or compare a fit without it.",
-                which="a single row" if number is None else f"row {number + 1} (counting from 1)",
+                which="a single row" if number is None else f"row {numbered(number)}",
                 distance=f"{last['cooks_distance']:.2g}",
             )
         )

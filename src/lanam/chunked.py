@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam.core.arrays import Array
 from lanam.data import Schema, UnseenValues, as_frame, collect_unseen, merge_unseen, warn_unseen
+from lanam.data.errors import missing_columns
 from lanam.engines import engine_of, is_chunked, open_source
 from lanam.engines.delimited import LARGEST_WHOLE
 from lanam.engines.interface import Chunk, ReadOptions, ResultColumns, Source, in_chunk
@@ -30,13 +31,9 @@ from lanam.engines.roles import (
     read_targets,
 )
 from lanam.parameters import read_n_jobs
-from lanam.text import few
 
 #: The name of a column, one number, or None.
 Exposure: TypeAlias = str | float | None
-
-#: Errors list at most this many columns.
-_MAX_LISTED = 10
 
 
 def in_chunks(method: Callable[..., Any]) -> Any:
@@ -194,14 +191,8 @@ def open_for(model: Any, table: Any, *, as_text: bool = False) -> Source:
             f"{source.title} has columns with names, and the model was fitted to an array without: fit it "
             "to a frame, or read the rows into an array"
         )
-    lost = [name for name in names if name not in source.names]
-    if lost:
-        listed = few([repr(name) for name in lost], _MAX_LISTED)
-        plural = "s" if len(lost) > 1 else ""
-        raise ValueError(
-            f"{source.title} has no column{plural} {listed}, with which the model was fitted. If "
-            "values are not known, add the column and leave it empty"
-        )
+    if error := missing_columns(source.title, source.names, names):
+        raise error
     return source.with_types(types)
 
 

@@ -82,6 +82,17 @@ def choose(*choices: object) -> str:
     return f"choose {', '.join(others)} or {last}" if others else f"choose {last}"
 
 
+def numbered(row: int, after: str = "") -> str:
+    """The number of a row in messages, by its index: rows of data are counted from one everywhere.
+
+    Examples
+    --------
+    >>> numbered(6), numbered(6, " after the header")
+    ('7 (counting from 1)', '7 (counting from 1 after the header)')
+    """
+    return f"{row + 1} (counting from 1{after})"
+
+
 class Message(Exception):
     """Base of errors and warnings with fields.
 
@@ -110,7 +121,7 @@ class Message(Exception):
         column: str | None = None,
         row: int | None = None,
         line: Line | None = None,
-        **fields: object,
+        **fields: Any,
     ) -> None:
         super().__init__()
         self._problem, self._remedy, self._where, self._fields = problem, remedy, "", fields
@@ -132,10 +143,7 @@ class Message(Exception):
         return self._fill(self._remedy, PYTHON)
 
     def _fill(self, text: str, style: MessageFormat) -> str:
-        # The locations in text files say how their rows are counted.
-        row = str(self.row)
-        if self.row is not None and "header is row 1" not in self._where:
-            row = f"{self.row + 1} (counting from 1)"
+        row = None if self.row is None else numbered(self.row)
         fields = {"value": self.value, "column": self.column, "row": row}
         fields |= self._fields
         if self.argument is not None:
@@ -173,6 +181,33 @@ def _again(kind: type[_Kind], fields: dict[str, Any]) -> _Kind:
 
 class InputError(Message, ValueError):
     """An argument or a table that cannot be used; its fields name it and the remedy."""
+
+
+class MissingColumnsError(InputError):
+    """New rows that lack columns with which the model was fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from lanam import LANAMRegressor
+    >>> X = pd.DataFrame({"age": np.arange(20.0), "bmi": np.tile([20.0, 25.0], 10)})
+    >>> model = LANAMRegressor(interactions=0).fit(X, np.arange(20.0))
+    >>> try:
+    ...     model.predict(X.rename(columns={"bmi": "BMI"}))
+    ... except MissingColumnsError as error:
+    ...     print(error.columns, error.similar)
+    ('bmi',) {'bmi': ['BMI']}
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._fields["columns"])
+
+    @property
+    def similar(self) -> dict[str, list[str]]:
+        """For some of them, similar names of other columns."""
+        return dict(self._fields["similar"])
 
 
 class InputTypeError(Message, TypeError):

@@ -6,7 +6,7 @@ Targets and weights become finite floats, columns floats that may be missing.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,9 @@ from lanam.data import (
     read_categorical,
     warn_unseen,
 )
-from lanam.data.errors import unknown_columns
+from lanam.data.errors import missing_columns, unknown_columns
 from lanam.errors import InputError, Line, warn_user
 from lanam.families import Family
-from lanam.text import printable
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
@@ -43,11 +42,14 @@ _LEAST_WEIGHT = 2.0
 _DROP = "Drop these rows, because a target cannot be imputed"
 
 
-def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
+def read_columns(
+    estimator: BaseEstimator, X: Any, *, fitting: bool, used: Collection[int] | None = None
+) -> tuple[Array, Schema]:
     """The table ``X`` as an array (n, D) of numbers and codes, and its schema.
 
     Fitting sets ``n_features_in_`` and ``feature_names_in_``. Otherwise columns with names are matched by
-    name, in any order, and one warning counts the values that the training data did not have.
+    name, in any order, and one warning counts the values that the training data did not have, of the
+    columns that are ``used``; None for all.
     """
     X = _with_missing(X)
     frame = as_frame(X)
@@ -75,7 +77,9 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
     columns, unseen = encode_table(table, estimator._schema)
-    warn_unseen(unseen)
+    names = estimator._schema.names
+    warned = names if used is None else [names[feature] for feature in used]
+    warn_unseen([each for each in unseen if each.name in warned])
     return columns, estimator._schema
 
 
@@ -89,11 +93,9 @@ def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
         fitted = None if fitting else getattr(estimator, "feature_names_in_", None)
         if fitted is None or set(fitted) == set(frame.columns):
             raise
-        # scikit-learn's message names the columns.
-        raise ValueError(
-            f"{printable(error)}The model needs every column that it was fitted with. If the values of one "
-            "are not known, pass it with missing values."
-        ) from None
+        # scikit-learn's message names the columns, and its checks look for it.
+        words = f"{error}The model needs every column that it was fitted with"
+        raise missing_columns("X", frame.columns, fitted, words) or error from None
     return frame
 
 
@@ -109,15 +111,11 @@ def _in_order(frame: Any, fitted: Sequence[str]) -> Any:
     if not place.keys() >= set(fitted):
         if all(isinstance(label, str) for label in frame.columns):
             return frame  # scikit-learn names the columns
-        lost = next(name for name in fitted if name not in place)
         positions = column_names(None, len(names))
         if names == positions or tuple(fitted) == positions:
             return frame
-        raise InputError(
-            "{X} lacks the column {column!r}, with which the model was fitted",
-            "pass every column that it was fitted with, with missing values if these are not known",
-            column=lost,
-        )
+        if error := missing_columns("X", names, fitted):
+            raise error
     if unknown := [name for name in names if name not in fitted]:
         warn_user(unknown_columns(unknown))
     return frame[:, [place[name] for name in fitted]]

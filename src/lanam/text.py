@@ -115,6 +115,18 @@ def few(names: Collection[str], most: int) -> str:
     return ", ".join(list(names)[:most]) + more
 
 
+def similar(name: str, names: Collection[str]) -> list[str]:
+    """At most three of the names that are similar to one, in upper or lower case.
+
+    Examples
+    --------
+    >>> similar("BMI", ["age", "bmi"])
+    ['bmi']
+    """
+    folded = {each.casefold(): each for each in names}
+    return [folded[each] for each in get_close_matches(name.casefold(), list(folded), n=3)]
+
+
 def did_you_mean(name: object, names: Collection[str], what: str = "there are") -> str:
     """A hint for a name that is not among ``names``: similar ones, in upper or lower case, or all of them.
 
@@ -123,11 +135,9 @@ def did_you_mean(name: object, names: Collection[str], what: str = "there are") 
     >>> did_you_mean("BMI", ["age", "bmi"]), did_you_mean("weight", ["age", "bmi"])
     ("did you mean 'bmi'?", "there are 'age', 'bmi'")
     """
-    folded = {each.casefold(): each for each in names}
     columns = name if isinstance(name, (tuple, list)) else [name]
-    given = " x ".join(map(str, columns))
-    near = get_close_matches(given.casefold(), list(folded), n=3)
-    close = [repr(shorten(folded[each], MAX_QUOTED)) for each in near]
+    near = similar(" x ".join(map(str, columns)), names)
+    close = [repr(shorten(each, MAX_QUOTED)) for each in near]
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"{what} {few([repr(shorten(each, MAX_QUOTED)) for each in names], _MAX_LISTED)}"

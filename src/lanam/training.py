@@ -22,8 +22,8 @@ from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
 from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, warn_user
-from lanam.data.errors import ColumnRef, row_identifiers
-from lanam.data.recognition import numbers_rows
+from lanam.data.errors import ColumnRef, coded_missing, row_identifiers
+from lanam.data.recognition import code_of_missing, numbers_rows
 from lanam.engines.interface import Source
 from lanam.engines.roles import find_features, read_roles
 from lanam.engines.survey import survey
@@ -95,7 +95,7 @@ class TrainingRows:
         else:
             self.schema = _with_ranges(self.schema, summary)
         if self.sample is not None:
-            _warn_of_identifiers(self.schema, summary, self.sample)
+            _warn_of_numbers(self.schema, summary, self.sample)
 
     def _target(self, summary: DataSummary) -> Target:
         """The target's name, and what it is on average."""
@@ -256,15 +256,17 @@ def _with_ranges(schema: Schema, summary: DataSummary) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
-def _warn_of_identifiers(schema: Schema, summary: DataSummary, sample: EncodedRows) -> None:
-    """Warn of integer columns that may only number the rows."""
+def _warn_of_numbers(schema: Schema, summary: DataSummary, sample: EncodedRows) -> None:
+    """Warn of integers that may only number the rows, and of those that may stand for missing values."""
     for index, column in enumerate(schema.columns):
-        values = sample.columns[:, index]
+        if column.kind != NUMERIC:
+            continue
+        values, place = sample.columns[:, index], ColumnRef(column.name, index, schema.backend)
         n_values = summary.columns[index].n_values
-        if column.kind == NUMERIC and numbers_rows(
-            column.name, values, n_values, summary.n_rows, column.highest
-        ):
-            warn_user(row_identifiers(ColumnRef(column.name, index, schema.backend)))
+        if numbers_rows(column.name, values, n_values, summary.n_rows, column.highest):
+            warn_user(row_identifiers(place))
+        if (code := code_of_missing(values[~np.isnan(values)])) is not None:
+            warn_user(coded_missing(place, code, float(np.mean(values == code))))
 
 
 def name_of_target(y: Any, target: str | None) -> Any:

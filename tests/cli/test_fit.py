@@ -102,6 +102,12 @@ class TestModel:
         assert model.metadata_["target"] == "price"
         assert model.metadata_["task"] == "regression"
 
+    def test_frames_in_python_are_not_of_the_library_that_reads_files(self, place):
+        pd = pytest.importorskip("pandas")
+        model = load("price.lanam")
+        frames = (model.explain_global(), model.summary(), model.interaction_scores_)
+        assert all(isinstance(each.to_frame(), pd.DataFrame) for each in frames)
+
     def test_parquet(self, lanam, place):
         table = arrow_csv.read_csv("rides.csv").select(["age", "zone", "price"])
         parquet.write_table(table, "rides.parquet")
@@ -368,3 +374,20 @@ class TestColumnOptions:
         done = lanam("fit", "a.csv", "--drop", "x", "-o", "m.lanam", code=1)
         assert "a.csv has no column to predict 'y' from" in done.err
         assert not os.path.exists("m.lanam")
+
+
+def test_a_file_that_changes_during_the_fit(lanam, tmp_path, monkeypatch):
+    """After its rows have been read: the model is kept, and the user told."""
+    monkeypatch.chdir(tmp_path)
+    small("a.csv")
+    usual = LANAMRegressor.fit
+
+    def fit(*args, **kwargs):
+        os.utime("a.csv", (1, 1))
+        return usual(*args, **kwargs)
+
+    assert "changed" not in lanam("fit", "a.csv", *FIT, "-o", "m.lanam", "--max-iter", 5).err
+    monkeypatch.setattr(LANAMRegressor, "fit", fit)
+    done = lanam("fit", "a.csv", *FIT, "-o", "n.lanam", "--max-iter", 5)
+    assert "warning: a.csv was changed or replaced during the fit: the model is that" in done.err
+    assert load("n.lanam").n_features_in_ == 1

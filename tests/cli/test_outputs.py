@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lanam import load
+from lanam import LANAMRegressor, load
 from tests.cli.conftest import make_table
 
 COLUMNS = ["city", "age", "celsius", "zone", "holiday"]
@@ -156,6 +157,22 @@ class TestExplain:
         done = lanam("explain", "pair.lanam", "--term", "a x b", "-o", "pair.png")
         assert Path("pair.png").stat().st_size > 10_000
         assert done.out.splitlines()[3].split()[:3] == ["a", "b", "contribution"]
+
+    def test_many_categories_have_room_on_a_screen(self, lanam, place):
+        """The largest contributions first, whichever library the model was fitted with."""
+        rng = np.random.default_rng(0)
+        effects = rng.normal(size=(12, 12))
+        p, q = rng.integers(12, size=(2, 2000))
+        table = pd.DataFrame({"a": p, "b": q}).map("k{}".format)
+        y = effects[p, q] + 0.1 * rng.normal(size=2000)
+        LANAMRegressor(interactions=[("a", "b")]).fit(table, y).save("many.lanam")
+        out = lanam("explain", "many.lanam", "--term", "a:b").out
+        assert "(the largest 40 of 196; --json has all):" in out
+        lines = [line.split() for line in out.splitlines()[4:]]
+        assert len(lines) == 40
+        sizes = [abs(float(line[2])) for line in lines]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sum(line[0] == "k3" for line in lines) > 0
 
 
 class TestReport:

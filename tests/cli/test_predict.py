@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 import sys
 import tracemalloc
 from pathlib import Path
@@ -195,34 +196,42 @@ class TestColumns:
         )
 
     def test_a_remark_on_columns_that_the_model_does_not_know(self, lanam, place):
-        """As Python's, but for the target, the weight and the exposure, and what is kept."""
+        """As Python's, but for the target, the weight, the exposure, what was dropped, and what is kept."""
         words = "the table has columns that the model was not fitted with, which are ignored: "
-        table = make_table(5).select([*COLUMNS, "hours", "events", "id", "ill"])
+        table = make_table(5).select([*COLUMNS, "hours", "events", "id", "ill", "price"])
+        assert json.loads(load("events.lanam").metadata_["dropped"]) == [
+            "id",
+            "price",
+            "ill",
+            "colour",
+        ]
+        table = table.rename_columns({"id": "number", "ill": "sick"})
         arrow_csv.write_csv(table, "new.csv")
-        arrow_csv.write_csv(table.drop_columns(["ill"]), "rest.csv")
+        arrow_csv.write_csv(table.drop_columns(["sick"]), "rest.csv")
         arguments = ("predict", "events.lanam", "new.csv", "-o", "o.csv", "--force")
         done = lanam(*arguments)
-        assert f"warning: {words}'id', 'ill'\n" in done.err
+        assert f"warning: {words}'number', 'sick'\n" in done.err
         assert done.err.count("which are ignored") == 1
-        assert f"{words}'id', 'ill'" in lanam(*arguments, "--json").document["notes"]
-        assert f"{words}'ill'\n" in lanam(*arguments, "--keep", "id").err
+        assert f"{words}'number', 'sick'" in lanam(*arguments, "--json").document["notes"]
+        assert f"{words}'sick'\n" in lanam(*arguments, "--keep", "number").err
         for silent in (
             lanam(*arguments, "--all-columns"),
-            lanam("predict", "events.lanam", "rest.csv", "-o", "p.csv", "--keep", "id"),
+            lanam("predict", "events.lanam", "rest.csv", "-o", "p.csv", "--keep", "number"),
         ):
             assert "ignored" not in silent.err
 
     def test_one_is_missing(self, lanam, place):
         arrow_csv.write_csv(make_table().drop_columns(["age"]), "new.csv")
         done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", code=1)
-        assert "new.csv has no column 'age', which the model was fitted with" in done.err
+        assert "new.csv has no column 'age', with which the model was fitted" in done.err
+        assert "If values are not known, add the column with empty cells" in done.err
         assert done.err.count("\n") == 1
 
     def test_several_are_missing(self, lanam, place):
         arrow_csv.write_csv(make_table().select(["id", "city"]), "new.csv")
         done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", code=1)
         assert (
-            "lacks 4 columns that the model was fitted with: age, celsius, zone, holiday"
+            "has no columns 'age', 'celsius', 'zone', 'holiday', with which the model was fitted"
             in done.err
         )
 

@@ -54,7 +54,7 @@ class TestFrames:
         model, _ = learned(LIBRARIES[library](TABLE))
         message = (
             r"(?s)names should match .* yet now missing:\n- city\n- zone\n"
-            r"The model needs every column .* pass it with missing values"
+            r"The model needs every column .* add the columns with missing values"
         )
         with pytest.raises(ValueError, match=message):
             encode(model, LIBRARIES[library](TABLE[["age"]]))
@@ -150,7 +150,7 @@ class TestWarnings:
     @pytest.mark.parametrize("estimator", [LANAMRegressor, LANAMClassifier])
     def test_they_point_at_the_users_line(self, estimator):
         X = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
-        model = estimator(interactions=0, random_state=0).fit(X, np.arange(30) % 2)
+        model = estimator(interactions=0, random_state=0).fit(X, X["b"] > 3)
         model._schema = model._schema.narrowed(X.to_numpy())
         calls = [model.predict, model.predict_terms, lambda X: model.score(X, np.ones(30))]
         for call in calls:

@@ -10,7 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from lanam.data.recognition import alike, numbers_rows, recognise
+from lanam import LANAMRegressor
+from lanam.cli.errors import in_flags
+from lanam.data.recognition import alike, code_of_missing, numbers_rows, recognise
 from lanam.engines.roles import read_roles
 from lanam.engines.survey import survey
 from lanam.errors import InputError, InputWarning
@@ -39,6 +41,10 @@ KINDS = [
     (["24/10/2023 13:45", "01/01/2000 9:30"], "dates", [8697, 0]),
     (["13:45", "9:30"], "times of day", [13.75, 9.5]),
     (["01:45 PM", "09:30 AM"], "times of day", [13.75, 9.5]),
+    (["€1,200.50", "(€1,009)", "€ (12)"], "amounts of money", [1200.5, -1009.0, -12.0]),
+    (["1.200,50 €", "(1.009,00 €)"], "amounts of money", [1200.5, -1009.0]),
+    (["1.5", "\u22122.5", "(3)"], "numbers as text", [1.5, -2.5, -3.0]),
+    (["<0.1", *(f"{k}.5" for k in range(12))], "numbers", [0.1, *(k + 0.5 for k in range(12))]),
     ([f"{k}.5 kg" for k in range(25)], "numbers with a unit", [k + 0.5 for k in range(25)]),
 ]
 
@@ -61,6 +67,9 @@ CATEGORIES = [
     ["1st", "2nd", "3rd"],
     ["1 bed", "2 beds"],
     ["$5", "five", "six", "seven"],
+    ["<50", ">=50"],
+    ["(0,1]", "(1,2]", "(2,3]"],
+    ["(1)", "(2)", "(3)"],
 ]
 
 
@@ -77,7 +86,8 @@ class TestKinds:
         lines = re.findall("`(.*?)`", str(error))
         if not lines:  # arrow has no functions for these
             assert library == "pyarrow"
-            assert what == "times of day" or recognise(values, 2).decimal == ","
+            found = recognise(values, 2)
+            assert what == "times of day" or found.decimal == "," or found.negative
             return
         names = {**SPACES, "X": table}
         exec(lines[0], names)
@@ -102,6 +112,14 @@ class TestKinds:
         assert recognise([*numbers, "?", "n/a", "none"], 30).what == "numbers"
         assert recognise([*numbers, "see below"], 30).what == "numbers"
         assert recognise([*numbers, *"abcde"], 30) is None
+
+    def test_what_becomes_of_odd_cells(self):
+        numbers = [f"{k}.25" for k in range(30)]
+        with pytest.raises(InputError, match=r"\(as missing values: 'low'\), or leave"):
+            learn(pd.DataFrame({"c": [*numbers, "low", "?"]}))
+        words = r"\(limits such as '<0.1' as the number; as missing values: 'low'\), or leave"
+        with pytest.raises(InputError, match=words):
+            learn(pd.DataFrame({"c": [*numbers, "low", "<0.1"]}))
 
     def test_times_with_and_without_fractions(self):
         found = recognise(["2023-10-24 13:45:00", "2023-10-24 13:45:00.5"], 2)
@@ -141,6 +159,51 @@ class TestIdentifiers:
         for name in ("id", "ID", "customer_id", "PassengerId", "order key"):
             assert numbers_rows(name, far, 100, 100, 99_000.0)
         assert not numbers_rows("humid", far, 100, 100, 99_000.0)
+        policies = 1_000_000.0 + 80_000.0 * rows
+        assert numbers_rows("policy", policies, 100, 100, policies[-1])
+        assert not numbers_rows("policy", policies, 100, 100, 2.0 * policies[-1])
+        assert not numbers_rows("seconds", 1.7e9 + 3600.0 * rows, 100, 100, 1.7e9 + 360_000.0)
+
+
+class TestCodesOfMissingValues:
+    VALUES = np.array([3.0, 5.5, 2.0, 7.0])
+
+    @pytest.mark.parametrize("code", [-99, 99, -999, 9999, -99999])
+    def test_recognised(self, code):
+        assert code_of_missing(np.append(self.VALUES, [code] * 3)) == code
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [],
+            [-999.0] * 5,
+            [1.0, 2.0, 3.0, -999.0],
+            [1.0, 2.0, 3.0, -99.5, -99.5, -99.5],
+            [1.0, 2.0, 3.0, -98.0, -98.0, -98.0],
+            [1.0, 40.0, 80.0, 99.0, 99.0, 99.0],
+            [1.0, 1.0, 1.0, 99.0, 99.0, 99.0],
+        ],
+        ids=["none", "all", "one row", "a fraction", "another", "near", "two values"],
+    )
+    def test_others_are_none(self, values):
+        assert code_of_missing(np.array(values)) is None
+
+    @pytest.mark.parametrize("library", LIBRARIES)
+    def test_a_warning_with_a_line_that_fixes_it(self, library):
+        rng = np.random.default_rng(0)
+        values = rng.uniform(1.0, 5.0, 60).tolist()
+        values[::10] = [-999.0] * 6
+        table = LIBRARIES[library](values)
+        table = table.astype(float) if library == "numpy" else table
+        words = "column '(c|x0)' has the value -999 in 10% of the rows, far from all others"
+        model = LANAMRegressor(interactions=0, hidden_sizes=(4,), noise="constant")
+        with pytest.warns(InputWarning, match=words) as caught:
+            model.fit(table, rng.normal(size=60))
+        (line,) = re.findall("`(.*?)`", str(caught[0].message))
+        names = {**SPACES, "X": table}
+        exec(line, names)
+        assert np.isnan(learn(names["X"])[0]).sum() == 6
+        assert "for example with --missing=-999" in in_flags(caught[0].message)
 
 
 class TestWarnings:

@@ -119,12 +119,12 @@ class TestReading:
             group = int(place.split()[3])
             assert chunk["row"][0].as_py() == 100 * group + first
 
-    def test_row_numbers_of_csv_count_the_header(self, folder, monkeypatch):
+    def test_row_numbers_of_csv(self, folder, monkeypatch):
         small_chunks(monkeypatch)
         write(make_frame(250), "a.csv")
         for place, first, _, chunk in all_chunks(open_files("a.csv")):
-            assert place == "a.csv (the header is row 1)"
-            assert chunk["row"][0].as_py() == first - 2
+            assert place == "a.csv"
+            assert chunk["row"][0].as_py() == first
 
     def test_places_of_arrow_are_record_batches(self, folder):
         write(make_frame(150), "a.feather")
@@ -383,7 +383,9 @@ class TestErrors:
         monkeypatch.setattr(delimited, "_HEAD", 64)
         lines = ["z,a"] + ["0,1"] * 100 + ["0,old"]
         (folder / "a.csv").write_text("\n".join(lines))
-        words = r"a.csv, row 102 \(the header is row 1\), column 'a': 'old' is not numeric, unlike"
+        words = (
+            r"a.csv, row 101 \(counting from 1 after .*\), column 'a': 'old' is not numeric, unlike"
+        )
         with pytest.raises(ValueError, match=words):
             all_chunks(open_files("a.csv"), ["a"])
 
@@ -391,7 +393,7 @@ class TestErrors:
         (folder / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
         self.assert_error(
             "a.csv",
-            "a.csv, row 3 .*: 3 cells, but the header has 2 \\(1,2,3\\): fix the row, quote",
+            "a.csv, row 2 .*: 3 cells, but the header has 2 \\(1,2,3\\): fix the row, quote",
         )
 
     def test_unclosed_quote(self, folder, monkeypatch):
@@ -543,8 +545,8 @@ class TestOneColumn:
 
     def test_errors_count_blank_lines(self, folder, monkeypatch):
         monkeypatch.setattr(delimited, "_HEAD", 64)
-        Path("a.csv").write_text("x\n" + "1\n\n" * 100 + "two\n")
-        with pytest.raises(ValueError, match=r"row 202 \(the header is row 1\)"):
+        Path("a.csv").write_text("\n\nx\n" + "1\n\n" * 100 + "two\n")
+        with pytest.raises(ValueError, match=r"row 201 \(counting from 1 after the header\)"):
             table_of(open_files("a.csv"))
 
     def test_more_columns_skip_them(self, folder):

@@ -473,7 +473,7 @@ class TestErrors:
             rf"{self.AT}. Drop these rows, .* `X = X.filter\(pc.is_valid\(X\['y'\]\)\)` \(X being the"
         )
         refused(self.one("y", value), words)
-        words = r"in 2.csv \(the header is row 1\), column 'y': .* row 65\. Drop these rows"
+        words = r"in 2.csv, column 'y': .* row 64 \(counting from 1\)\. Drop these rows"
         refused(self.one("y", value, "csv"), words)
         words = (
             r"in partition 2, column 'y': .* row 64 \(counting .* `X = X.dropna\(subset=\['y'\]\)`"

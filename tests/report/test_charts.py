@@ -1,5 +1,7 @@
 """The report's charts in a browser: the data passed to plotly agree with the model."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,7 +113,12 @@ class TestShapes:
     def test_missing_values(self, drawn, kind):
         page = drawn(kind)
         gap = example(kind).model.explain_global()["gap"]
-        actual = [t for t in traces_of(page, "gap") if t["xaxis"] == "x2"]
+        beside = [t for t in traces_of(page, "gap") if t["xaxis"] == "x2"]
+        actual = [t for t in beside if not t["density"]]
+        (bar,) = [t for t in beside if t["density"]]
+        assert bar["y"] == pytest.approx([gap.missing_density], rel=1e-5)
+        (bars,) = [t for t in traces_of(page, "gap") if t["density"] and t["xaxis"] is None]
+        assert max(bars["y"]) == pytest.approx(1.0 - gap.missing_density, rel=1e-5)
         means, stds = np.atleast_1d(gap.missing_mean), np.atleast_1d(gap.missing_std)
         assert len(actual) == len(means)
         for trace, mean, std in zip(actual, means, stds, strict=True):
@@ -299,3 +306,20 @@ def test_hostile_classes_in_charts(drawn):
     assert all(name in legend for name in CLASSES)
     names = page.evaluate("() => document.querySelector('#shape-grid .chart').data[2].name")
     assert names == CLASSES[0].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def test_labels_of_pairs_do_not_overlap(tmp_path, open_report):
+    """A pair of many categories has the whole width, and its labels are turned."""
+    rng = np.random.default_rng(0)
+    codes, x = rng.integers(20, size=1500), rng.uniform(-1, 1, 1500)
+    X = pd.DataFrame({"shop": [f"shop {code:02d}" for code in codes], "x": x})
+    y = rng.normal(size=20)[codes] * x + 0.1 * rng.normal(size=1500)
+    model = LANAMRegressor(interactions=[("shop", "x")], noise="constant").fit(X, y)
+    page = open_report(model.report(tmp_path / "pair.html"))
+    page.evaluate("() => lanam.drawAll()")
+    labels = page.locator("#pair-grid .chart").first.locator(".xtick text")
+    labels.first.wait_for()
+    boxes = labels.evaluate_all("""(all) => all.map((one) => one.getBoundingClientRect())
+        .map((box) => [box.left, box.right])""")
+    assert len(boxes) == 20
+    assert all(one[1] <= other[0] for one, other in pairwise(boxes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from lanam.data.errors import AS_MISSING
 from lanam.errors import Line, Message, MessageFormat, Setting
 
 
@@ -53,6 +54,7 @@ _WORDS = {
     "proba=True": "--proba",
     "set likelihood='poisson'": "use --task counts",
     "std=True": "--std",
+    "with missing values": "with empty cells",
 }
 
 #: Remedies by argument, where the library's names an argument that has no flag.
@@ -79,6 +81,8 @@ class _Flags(MessageFormat):
     def example(self, line: Line, column: str | None) -> str:
         if line.what == "leave out":
             return f", for example with --drop {column!r}"
+        if line.what.endswith(AS_MISSING):
+            return f", for example with --missing={line.what.removesuffix(AS_MISSING)}"
         in_file = line.what in ("to numbers", "to text", "blanks and case", "large integers")
         return " in the file" if in_file or line.what.endswith(" as text") else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v1 as nw
@@ -28,6 +29,8 @@ _PLOT_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 #: The largest number of points of a smooth function that are printed.
 _MAX_POINTS = 20
+#: The largest number of values of a term that are printed.
+_MAX_ROWS = 40
 _MAX_NAME = 40
 
 
@@ -120,7 +123,9 @@ def _explain_terms(
     if term is not None and not term.active:
         console.print(f"{term.name}: {term.status}")
         return plot
-    frame = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
+    # Arrow has nulls, whichever library the model was fitted with.
+    arrow = replace(explanation, backend="pyarrow")
+    frame = nw.from_native(arrow.to_frame(request.coverage), eager_only=True)
     shown = explanation.active if term is None else [term]
     texts = [_term_text(each, frame, explanation, request.coverage) for each in shown]
     console.print("\n\n".join(texts))
@@ -189,15 +194,19 @@ def _term_text(
     inside = [k for k, within in enumerate(columns["inside"]) if within or columns["level"][k]]
     smooth = [k for k in inside if columns["level"][k] is None]
     n_outer = len(explanation.classes or ()) if "class" in columns else 1
-    shown = without(inside, _left_out(smooth, n_outer))
-    complete = len(shown) == len(inside)
+    thinned = without(inside, _left_out(smooth, n_outer))
+    complete = len(thinned) == len(inside)
+    shown = _largest(thinned, columns["mean"], n_outer)
     form = number_format(max(abs(columns["mean"][k]) for k in shown), 3)
     table = [[*term.feature_names, *_head(columns), *(["rows"] if complete else [])]]
     for k in shown:
         cells = [*_values(columns, k)[: len(term.features)], *_cells(columns, k, "mean", form)]
         table.append([*cells, f"{columns['density'][k]:.2%}"] if complete else cells)
     unit = explanation.family.words.adds_to(explanation.classes)
-    note = "" if complete else f" ({len(shown)} of {len(inside)} points shown)"
+    counts = f"{len(shown) // n_outer} of {len(inside) // n_outer}"
+    note = "" if complete else f" ({counts} points shown)"
+    if len(shown) < len(thinned):
+        note = f" (the largest {counts}; --json has all)"
     split = f" ({term.missingness:.0%} of it due to missingness)" if term.missingness else ""
     lines = [
         f"{term.name}: {term.kind}, importance {term.importance:.4g}{split}",
@@ -225,6 +234,15 @@ def _left_out(smooth: Sequence[int], n_classes: int) -> list[int]:
         return []
     chosen = {round(k * (n_points - 1) / (_MAX_POINTS - 1)) for k in range(_MAX_POINTS)}
     return [entry for at, entry in enumerate(smooth) if at // n_classes not in chosen]
+
+
+def _largest(rows: Sequence[int], mean: Sequence[float], n_classes: int) -> list[int]:
+    """The rows with the largest contributions, largest first, with all classes; all in order if few."""
+    if len(rows) <= _MAX_ROWS:
+        return list(rows)
+    entries = [rows[at : at + n_classes] for at in range(0, len(rows), n_classes)]
+    entries.sort(key=lambda entry: -max(abs(mean[k]) for k in entry))
+    return [k for entry in entries[: max(_MAX_ROWS // n_classes, 1)] for k in entry]
 
 
 def _remarks(local: LocalExplanation, coverage: float) -> list[str]:

@@ -27,7 +27,7 @@ from lanam.cli.deciding import (
     target_values,
 )
 from lanam.cli.errors import CLIError, UsageError
-from lanam.cli.models import numbers, open_for, summary_text, without
+from lanam.cli.models import dropped_text, numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
 from lanam.data.encoding import require_no_infinity
@@ -94,6 +94,8 @@ def fit(request: FitRequest, console: Console) -> None:
         if samples.calibrate:
             model.calibrate(**samples.calibrate)
     model.set_params(verbose=0)
+    # Frames of the model in Python are not of the library that reads files here.
+    model._schema = replace(model._schema, backend=None)
     if roles.source.dialect is not None:
         model.dialect_ = roles.source.dialect
     model.metadata_ = {
@@ -101,6 +103,7 @@ def fit(request: FitRequest, console: Console) -> None:
         "task": decision.task,
         "weight": request.sample_weight,
         "exposure": request.exposure,
+        "dropped": dropped_text(without(roles.source.names, _used(roles))),
     }
     if model.provenance_ is not None and (target := model.provenance_.target) is not None:
         named = replace(target, name=roles.target)
@@ -112,6 +115,12 @@ def fit(request: FitRequest, console: Console) -> None:
     summary = model.summary()
     held_out = coverage_report(model, **test) if test else None
     model.save(place, overwrite=request.force)
+    # Rows that were read into memory are consistent, so the model is not lost.
+    for path in roles.source.changed:
+        console.warn(
+            f"{path} was changed or replaced during the fit: the model is that of the rows as they were "
+            "read. Run again for a model of the new ones"
+        )
 
     console.print(summary_text(summary))
     if test:
@@ -229,10 +238,14 @@ def _whole_files(request: FitRequest, roles: TableRoles) -> Samples:
     source, target = roles.source, roles.target
     decision = decide_task(_distinct_values(source, target), target, request.task)
     data = request.data if source.dialect is None else CsvFiles(request.data, source.dialect)
-    drop = without(source.names, [target, *roles.others.values(), *roles.features])
+    drop = without(source.names, _used(roles))
     files = f"{len(source.paths)} files are" if len(source.paths) > 1 else "1 file is"
     note = f"{files} read in chunks; all rows are used to fit, none are held out"
     return Samples(decision, {"X": data, "target": target, "drop": drop, **roles.others}, note)
+
+
+def _used(roles: TableRoles) -> list[str]:
+    return [roles.target, *roles.others.values(), *roles.features]
 
 
 def _n_rows(sample: dict[str, Any] | None) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,9 +13,10 @@ import pyarrow as pa
 
 from lanam import chunked
 from lanam.cli.console import Console
-from lanam.cli.deciding import listed, require_column
+from lanam.cli.deciding import require_column
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.tables import open_source
+from lanam.data.errors import missing_columns
 from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.types import holds
@@ -42,16 +44,30 @@ def load_model(path: str) -> Estimator:
 
 
 def metadata(model: Estimator) -> Mapping[str, object]:
-    """What ``lanam fit`` saved along with the model: target, task, weight, exposure."""
+    """What ``lanam fit`` saved along with the model: target, task, weight, exposure, dropped columns."""
     return getattr(model, "metadata_", None) or {}
 
 
+def dropped_text(names: Sequence[str]) -> str:
+    """Columns that a fit left out as text, since metadata has no lists."""
+    return json.dumps(names, ensure_ascii=False)
+
+
+def _dropped(model: Estimator) -> list[str]:
+    try:
+        names = json.loads(str(metadata(model).get("dropped")))
+    except ValueError:  # none, or the user's own metadata
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def known_columns(model: Estimator) -> list[str]:
-    """The columns of the training data that a model knows: features, target, weight, exposure."""
+    """The columns of the training data: features, target, weight, exposure, and those that were dropped."""
     target = None if model.provenance_ is None else model.provenance_.target
     others = [metadata(model).get(role) for role in ("target", "weight", "exposure")]
     others.append(None if target is None else target.name)
-    return [*model._schema.names, *(name for name in others if isinstance(name, str))]
+    named = [name for name in others if isinstance(name, str)]
+    return [*model._schema.names, *named, *_dropped(model)]
 
 
 def open_for(
@@ -78,18 +94,8 @@ def open_for(
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
     """The columns that a model needs, which the table must have, in Parquet with matching types."""
     needed = list(model._schema.names)
-    lost = [name for name in needed if name not in source.names]
-    if len(lost) == 1:
-        require = f"; its columns are {listed(source.names)}"
-        raise CLIError(
-            f"{source.title} has no column {lost[0]!r}, which the model was fitted with{require}. If its "
-            "values are missing, add it with empty cells"
-        )
-    if lost:
-        raise CLIError(
-            f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
-            "If their values are missing, add them with empty cells"
-        )
+    if error := missing_columns(source.title, source.names, needed):
+        raise error
     if source.has_types:
         for column in model._schema.columns:
             _require_type(column.name, column.holds, source)

@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lanam.data.recognition import DATES, ISO, NUMBERS, TIMES, Recognised
-from lanam.errors import InputError, InputTypeError, InputWarning, Line, Setting
-from lanam.text import few
+from lanam.errors import (
+    InputError,
+    InputTypeError,
+    InputWarning,
+    Line,
+    MissingColumnsError,
+    Setting,
+)
+from lanam.text import did_you_mean, few, similar
 
 #: Lines that fix a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
 #: index. Without a line, the remedy is to leave the column out.
@@ -92,23 +99,22 @@ _LINES: dict[str, dict[str, str]] = {
         "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.float64()))",
         "array": "X = X.astype(object); X[:, {i}] = X[:, {i}].astype(float)",
     },
-    # All but digits, decimal points and signs is removed; what is no number then is missing.
+    # The marks `{m}` are removed; what is no number then is missing.
     "marked numbers as text": {
         "pandas": (
-            'X[{c}] = pd.to_numeric(X[{c}].str.replace(r"[^\\d{d}()-]", "", regex=True){p}, '
-            'errors="coerce")'
+            'X[{c}] = pd.to_numeric(X[{c}]{s}.str.replace(r"{m}", "", regex=True){p}, errors="coerce")'
         ),
         "polars": (
-            'X = X.with_columns(pl.col({c}).str.replace_all(r"[^\\d{d}()-]", ""){p}'
+            'X = X.with_columns(pl.col({c}){s}.str.replace_all(r"{m}", ""){p}'
             ".cast(pl.Float64, strict=False))"
         ),
         "pyarrow": (
-            'X = X.set_column({i}, {c}, pa.compute.replace_substring_regex(X[{c}], r"[^\\d{d}-]", "")'
+            'X = X.set_column({i}, {c}, pa.compute.replace_substring_regex(X[{c}], r"{m}", "")'
             ".cast(pa.float64()))"
         ),
         "array": (
             "X = X.astype(object); "
-            'X[:, {i}] = [float(re.sub(r"[^\\d{d}-]", "", v){p}) for v in X[:, {i}]]'
+            'X[:, {i}] = [float(re.sub(r"{m}", "", v{s}){p}) for v in X[:, {i}]]'
         ),
     },
     "dates as text": {
@@ -150,6 +156,14 @@ _LINES: dict[str, dict[str, str]] = {
         ),
         "array": "X = X.astype(object); X[:, {i}] = [v.strip().lower() for v in X[:, {i}]]",
     },
+    "missing": {
+        "pandas": "X[{c}] = X[{c}].replace({v}, np.nan)",
+        "polars": "X = X.with_columns(pl.col({c}).replace({v}, None))",
+        "pyarrow": (
+            "X = X.set_column({i}, {c}, pa.compute.if_else(pa.compute.equal(X[{c}], {v}), None, X[{c}]))"
+        ),
+        "array": "X = np.where((np.arange(X.shape[1]) == {i}) & (X == {v}), np.nan, X)",
+    },
     "leave out": {
         "pandas": "X = X.drop(columns={c})",
         "polars": "X = X.drop({c})",
@@ -170,6 +184,9 @@ _ADVICE = {
     "complex numbers": "convert them to numbers (such as the magnitude)",
     "intervals": "convert them to numbers (such as the midpoint) or to strings",
 }
+
+#: After a value: what a line does that makes it missing.
+AS_MISSING = " as missing"
 
 #: The longest example in a message.
 _LONGEST_EXAMPLE = 40
@@ -278,7 +295,7 @@ def other_than_text(place: ColumnRef, found: Recognised) -> InputError:
     without = "" if place.backend is None else " with {drop}"  # arrays have no names
     return InputError(
         "column {column!r} holds {what} as text (for example {shown})",
-        f"{{advice}}{{example}}, or leave it out{without}; "
+        f"{{advice}}{{example}}{_remarks(found)}, or leave it out{without}; "
         "if its values are categories, use {categorical}",
         column=place.name,
         what=found.what,
@@ -288,6 +305,14 @@ def other_than_text(place: ColumnRef, found: Recognised) -> InputError:
         categorical=_as_categories(place),
         line=_line_of_text(place, found),
     )
+
+
+def _remarks(found: Recognised) -> str:
+    """What becomes of the values that are no plain numbers."""
+    limits = f"limits such as {shown(found.limit)} as the number" if found.limit else ""
+    lost = few([shown(text) for text in found.lost], _MOST_SHOWN)
+    parts = [limits, f"as missing values: {lost}" if lost else ""]
+    return f" ({'; '.join(filter(None, parts))})" if any(parts) else ""
 
 
 def codes_as_text(place: ColumnRef, found: Recognised) -> InputWarning:
@@ -326,6 +351,18 @@ def row_identifiers(place: ColumnRef) -> InputWarning:
     )
 
 
+def coded_missing(place: ColumnRef, code: int, fraction: float) -> InputWarning:
+    """The warning for a number that may stand for missing values."""
+    return InputWarning(
+        "column {column!r} has the value {code} in {percent} of the rows, far from all others",
+        "if that stands for a missing value, make it one{example}",
+        column=place.name,
+        code=code,
+        percent=f"{100.0 * fraction:.2g}%",
+        line=Line(f"{code}{AS_MISSING}", place.line("missing", v=str(code)).code),
+    )
+
+
 def inexact(place: ColumnRef, low: int, high: int) -> InputError:
     """The error for integers that floats cannot tell apart."""
     return InputError(
@@ -345,7 +382,7 @@ def _as_categories(place: ColumnRef) -> Setting:
 
 def _line_of_text(place: ColumnRef, found: Recognised) -> Line:
     """The line that converts strings."""
-    if found.what == NUMBERS:
+    if found.what == NUMBERS and not found.marks:
         return place.line("numbers as text")
     if found.what in (DATES, TIMES):
         what = f"{found.what} as text"
@@ -353,12 +390,22 @@ def _line_of_text(place: ColumnRef, found: Recognised) -> Line:
         # The Z of UTC is a zone to chrono, which polars uses, only with this flag.
         zone = "%#z" if place.backend == "polars" else "%z"
         return place.line(what, f=found.format.replace("%z", zone)) if usable else Line(what, "")
-    if found.decimal == ".":
-        return place.line("marked numbers as text", d=".", p="")
-    if place.backend == "pyarrow":
+    exchanged = [(mark, "-") for mark in found.negative]
+    point = [(",", ".")] if found.decimal == "," else []
+    if place.backend == "pyarrow" and exchanged + point:
         return Line("marked numbers as text", "")
-    point = '.replace(",", ".")'
-    return place.line("marked numbers as text", d=",", p=f".str{point}" if place.backend else point)
+    fields = {"s": _replacing(place, exchanged), "p": _replacing(place, point)}
+    return place.line("marked numbers as text", m=found.marks, **fields)
+
+
+def _replacing(place: ColumnRef, pairs: Sequence[tuple[str, str]]) -> str:
+    """Code that replaces characters of strings, as methods."""
+    method = {
+        "pandas": ".str.replace({!r}, {!r})",
+        "polars": ".str.replace_all({!r}, {!r}, literal=True)",
+    }
+    one = method.get(place.backend or "", ".replace({!r}, {!r})")
+    return "".join(one.format(*pair) for pair in pairs).replace("'", '"')
 
 
 def type_changed(place: ColumnRef, before: str, now: str, example: object) -> InputError:
@@ -371,6 +418,31 @@ def type_changed(place: ColumnRef, before: str, now: str, example: object) -> In
         now=now,
         shown=shown(example),
         line=place.line("to text" if before == "string" else "to numbers"),
+    )
+
+
+def missing_columns(
+    title: str, names: Sequence[str], fitted: Sequence[str], words: str = ""
+) -> MissingColumnsError | None:
+    """The error for new rows without some of the columns of the fit; None if they have all.
+
+    ``words`` replace the message, except for its remedy.
+    """
+    lost = [name for name in fitted if name not in names]
+    if not lost:
+        return None
+    others = [name for name in names if name and name not in fitted]
+    hint = f": {did_you_mean(lost[0], others, 'its other columns are')}" if others else ""
+    plural = "s" if len(lost) > 1 else ""
+    return MissingColumnsError(
+        "{words}",
+        f"If values are not known, add the column{plural} {{with missing values}}",
+        column=lost[0],
+        words=words
+        or f"{title} has no column{plural} {few([repr(name) for name in lost], _MOST_NAMED)}, with which "
+        f"the model was fitted{hint}",
+        columns=lost,
+        similar={name: close for name in lost if (close := similar(name, others))},
     )
 
 

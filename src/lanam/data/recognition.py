@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -68,6 +68,10 @@ _PATTERNS = (
 )
 _WHOLE = re.compile(r"[-+]?\d+")
 _PADDED = re.compile(r"0\d+")
+_ACCOUNTING = re.compile(r"[^()]*\([^()]+\)[^()]*")
+_LIMIT = re.compile(rf"[<>≤≥]=?\s?{_SIGN}{_NUMBER}")
+#: What a negative number may have in place of a minus.
+_NEGATIVE = "(\u2212"
 _UNIT = re.compile(rf"{_SIGN}{_NUMBER}\s?([^\W\d_][^\s\d]{{0,9}})")
 
 #: Formats of ``strptime``; where the day and the month could be exchanged, the day is first.
@@ -105,6 +109,12 @@ _DIRECTIVES = {
     "%A": f"(?:{_WEEKDAYS.replace(' ', '|')})",
 }
 
+#: Numbers of digits that identifiers have: fewer are quantities, ten and more seconds since 1970.
+_ID_DIGITS = range(7, 10)
+#: Numbers that stand for missing values, and the number of rows that must have one.
+_NINES = re.compile(r"-?9{2,}")
+_FEWEST_CODES = 3
+
 #: Names of columns that identify rows.
 _ID_NAME = re.compile(r"(?i:^(?:id|key|uuid|index)$)|[\W_](?i:id|key|uuid)$|(?<=[a-z])(?:ID|Id)$")
 
@@ -115,6 +125,9 @@ class Recognised:
 
     ``decimal`` is the decimal point of numbers, ``format`` the one of ``strptime`` that fits dates and
     times (or `ISO`): "" if there is none that fits all. ``certain`` is False if they may be categories.
+
+    What is no plain number becomes one if the characters ``negative`` are replaced by a minus and those
+    of the regular expression ``marks`` are removed, or is ``lost``; ``limit`` is an example of ``<0.1``.
     """
 
     what: str
@@ -122,6 +135,10 @@ class Recognised:
     decimal: str = "."
     format: str = ""
     certain: bool = True
+    marks: str = ""
+    negative: str = ""
+    limit: str = ""
+    lost: tuple[str, ...] = ()
 
 
 def recognise(levels: Sequence[str], n_values: int) -> Recognised | None:
@@ -130,7 +147,7 @@ def recognise(levels: Sequence[str], n_values: int) -> Recognised | None:
     Examples
     --------
     >>> recognise(["€48.965", "€1.234,50"], 2)
-    Recognised(what='amounts of money', example='€48.965', decimal=',', format='', certain=True)
+    Recognised(what='amounts of money', example='€48.965', decimal=',', ...)
     >>> recognise(["24/10/2023 09:30", "01/11/2023 17:00"], 2).format
     '%d/%m/%Y %H:%M'
     >>> recognise(["red", "green", "1"], 40)
@@ -151,17 +168,53 @@ def _mostly(examined: Sequence[str], texts: Sequence[str]) -> bool:
 def _as_numbers(examined: Sequence[str]) -> Recognised | None:
     for what, pattern in _PATTERNS:
         texts = [text for text in examined if pattern.fullmatch(text)]
-        if not _mostly(examined, texts):
+        # Accounting: (€1,009) is a negative amount.
+        inverted = [
+            text
+            for text in examined
+            if _ACCOUNTING.fullmatch(text) and pattern.fullmatch(re.sub("[()]", "", text))
+        ]
+        if not texts or not _mostly(examined, texts + inverted):
             continue
         if what != NUMBERS:
             plain = _PATTERNS[0][1]
             example = next((text for text in texts if not plain.fullmatch(text)), texts[0])
-            return Recognised(what, example, _decimal_of(texts))
+            return _marked(Recognised(what, example, _decimal_of(texts + inverted)), examined)
         whole = all(map(_WHOLE.fullmatch, texts))
         if whole and any(map(_PADDED.fullmatch, texts)):
             return None  # leading zeros: codes
-        return Recognised(what, texts[0], certain=not whole or len(texts) > _FEW_CODES)
+        found = Recognised(what, texts[0], certain=not whole or len(texts) > _FEW_CODES)
+        return _marked(found, examined)
     return None
+
+
+def _marked(found: Recognised, examined: Sequence[str]) -> Recognised:
+    """The marks of numbers: all but digits, points and signs, or those of negative numbers and limits."""
+    negative = "".join(mark for mark in _NEGATIVE if any(mark in text for text in examined))
+    limit = next(filter(_LIMIT.fullmatch, examined), "")
+    marks = rf"[^\d{found.decimal}-]" if "(" in negative else rf"[^\d{found.decimal}()-]"
+    if found.what == NUMBERS:
+        marks = r"[)<>≤≥=\s]" if negative or limit else ""
+    found = replace(found, marks=marks, negative=negative, limit=limit)
+    lost = [text for text in examined if as_number(text, found) is None]
+    return replace(found, lost=tuple(lost))
+
+
+def as_number(text: str, found: Recognised) -> float | None:
+    """The number in a string, by the marks of its column; None if there is none.
+
+    Examples
+    --------
+    >>> as_number("(€1,009)", recognise(["€1,200", "(€1,009)"], 2))
+    -1009.0
+    """
+    for mark in found.negative:
+        text = text.replace(mark, "-")
+    text = re.sub(found.marks, "", text) if found.marks else text
+    try:
+        return float(text.replace(found.decimal, "."))
+    except ValueError:
+        return None
 
 
 def _decimal_of(texts: Iterable[str]) -> str:
@@ -187,7 +240,7 @@ def _as_units(examined: Sequence[str]) -> Recognised | None:
     texts = [match[0] for match in matches]
     if len(units) != 1 or not _mostly(examined, texts) or len(texts) <= _FEW_CODES:
         return None
-    return Recognised(UNITS, texts[0], _decimal_of(texts))
+    return _marked(Recognised(UNITS, texts[0], _decimal_of(texts)), examined)
 
 
 def _as_moments(examined: Sequence[str]) -> Recognised | None:
@@ -248,14 +301,41 @@ def alike(levels: Iterable[str]) -> list[list[str]]:
 def numbers_rows(
     name: str, values: NDArray[np.float64], n_values: float, n_rows: int, highest: float
 ) -> bool:
-    """Whether integers identify rows: no two are equal, and they count from zero or are named so.
+    """Whether integers identify rows: no two are equal, and they count from zero, are named so, or look so.
 
-    ``values`` are a sample without missing ones, ``n_values`` is the number of distinct values, perhaps an
-    estimate, and ``highest`` the largest of them. Days and years, one per row, do not count from zero.
+    Those of seven to nine digits, all of the same length, look like numbers of contracts. ``values`` are a
+    sample without missing ones, ``n_values`` is the number of distinct values, perhaps an estimate, and
+    ``highest`` the largest of them. Days and years, one per row, do not count from zero.
     """
     if n_rows <= _LEAST_ROWS or n_values < _ALL_DISTINCT * n_rows or len(values) < 2:
         return False
     if not (values == np.round(values)).all() or len(np.unique(values)) < len(values):
         return False
     counted = values.min() >= 0.0 and highest < 2.0 * n_rows
-    return bool(counted or _ID_NAME.search(name))
+    first, last = (len(str(int(end))) for end in (values.min(), highest))
+    alike = values.min() > 0.0 and first == last and first in _ID_DIGITS
+    return bool(counted or alike or _ID_NAME.search(name))
+
+
+def code_of_missing(values: NDArray[np.float64]) -> int | None:
+    """A number that may stand for missing values, such as -999 or 9999; None if there is none.
+
+    It consists of nines, is held by several of the values, of which none is missing, and is farther from
+    all others than these are from each other.
+
+    Examples
+    --------
+    >>> code_of_missing(np.array([3.0, -99.0, 2.0, 7.0, -99.0, 4.0, -99.0]))
+    -99
+    """
+    if not len(values):
+        return None
+    for end in (values.min(), values.max()):
+        if not _NINES.fullmatch(f"{end:.0f}") or end != np.round(end):
+            continue
+        rest = values[values != end]
+        if len(values) - len(rest) < _FEWEST_CODES or len(rest) < _FEWEST_CODES:
+            continue
+        if 0.0 < rest.max() - rest.min() <= np.abs(rest - end).min():
+            return int(end)
+    return None

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanam.data.recognition import as_number, recognise
 from lanam.engines.dialects import DELIMITERS, Dialect
 from lanam.engines.formats import (
     FileBatch,
@@ -26,7 +27,7 @@ from lanam.engines.formats import (
     open_file,
 )
 from lanam.engines.interface import Chunk, require_unique
-from lanam.errors import InputError, Setting
+from lanam.errors import InputError, Setting, numbered
 
 #: Bytes to read at once.
 BLOCK_SIZE = 1 << 22
@@ -144,6 +145,11 @@ class _Header:
     names: tuple[str, ...]
     bare: bool
 
+    @property
+    def n_skipped(self) -> int:
+        """The lines to skip: with one column, a blank line is a row whose only cell is empty."""
+        return self.n_blank if len(self.names) == 1 else 0
+
 
 @dataclass(frozen=True)
 class Csv(Format):
@@ -216,16 +222,14 @@ class Csv(Format):
         texts = values.filter(pc.invert(_are_numbers(values, point)))
         odd = texts.to_pylist()
         if odd and 2 * len(odd) < len(values):
-            row = pc.index(cells, odd[0]).as_py() + 2
             shown = ", ".join(map(repr, odd[:3])) + (", ..." if len(odd) > 3 else "")
             return InputError(
-                "column {column!r} is numeric but for {shown}, first in row {number} of {path} (the header "
-                "is row 1)",
-                "Fix it, {pass} {option} if that stands for a missing value, or {categorical} if the "
-                "column is categorical",
+                "column {column!r} is numeric but for {shown}, first in row {number} of {path}",
+                f"{_fix(odd[0], values.to_pylist())}, {{pass}} {{option}} if that stands for a missing "
+                "value, or {categorical} if the column is categorical",
                 column=name,
                 shown=shown,
-                number=row,
+                number=_numbered(pc.index(cells, odd[0]).as_py()),
                 path=path,
                 option=_option("missing", [odd[0]]),
                 categorical=Setting("categorical_features", [name]),
@@ -246,7 +250,7 @@ class Csv(Format):
         self, path: str, parts: Sequence[int], types: Mapping[str, Any]
     ) -> Iterator[FileBatch]:
         """See `Format`."""
-        header, first = self._header(path), 2  # the header is row 1
+        header, first = self._header(path), 0
         if header.bare:
             return
         texts = [name for name, kind in types.items() if kind == arrow().string()]
@@ -269,15 +273,14 @@ class Csv(Format):
             if values is None:
                 each = (self._cast(cells[at : at + 1], kind) for at in range(len(cells)))
                 at = next(at for at, value in enumerate(each) if value is None)
-                path = chunk.place.removesuffix(self.place(0, 1))
-                row, value = str(chunk.first_row + at), chunk.frame[name][at].as_py()
-                raise self._wrong_cell(path, row, name, str(kind), value)
+                row, value = chunk.first_row + at, chunk.frame[name][at].as_py()
+                raise self._wrong_cell(chunk.place, row, name, str(kind), value)
             frame = frame.set_column(frame.column_names.index(name), name, values)
         return replace(chunk, frame=frame)
 
     def place(self, part: int, n_parts: int) -> str:
         """See `Format`."""
-        return " (the header is row 1)"
+        return ""
 
     def found_delimiter(self, path: str) -> str | None:
         """The delimiter found in a file, if it is neither specified nor the usual one."""
@@ -323,8 +326,7 @@ class Csv(Format):
         # With a single thread errors have a row number.
         read = options.ReadOptions(use_threads=False, block_size=size, encoding=dialect.text)
         parse = options.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
-        if len(header.names) == 1:  # a blank line is a row whose only cell is empty
-            read.skip_rows, parse.ignore_empty_lines = header.n_blank, False
+        read.skip_rows, parse.ignore_empty_lines = header.n_skipped, len(header.names) > 1
         convert = options.ConvertOptions(
             include_columns=list(types),
             column_types=dict(types),
@@ -405,18 +407,19 @@ class Csv(Format):
 
     def _translated(self, message: str, path: str, header: _Header) -> InputError | None:
         if match := _CONVERSION.search(message):
+            row = _index(match["row"], header)
             name = header.names[int(match["column"])]
             # Bytes that are not text are replaced in Arrow's message.
             if match["text"] or "\N{REPLACEMENT CHARACTER}" in match["value"]:
-                return self._not_text(f"{path}{_row(match['row'])}: column {name!r}")
-            return self._wrong_cell(path, match["row"], name, match["to"], match["value"])
+                return self._not_text(f"{_place(path, row)}: column {name!r}")
+            return self._wrong_cell(path, row, name, match["to"], match["value"])
         if match := _RAGGED.search(message):
             line = f" ({match['line'].strip()[:60]})" if match["line"] else ""
             return InputError(
                 f"{{place}}: {match['got']} cells, but the header has {match['wanted']}{{begins}}",
                 "fix the row, quote cells that contain the delimiter, or {pass another delimiter to "
                 "csv_files}",
-                place=f"{path}{_row(match['row'])}",
+                place=_place(path, _index(match["row"], header)),
                 begins=line,
             )
         if "straddl" in message:
@@ -425,7 +428,7 @@ class Csv(Format):
             return InputError(problem + remedy, path=path)
         return None
 
-    def _wrong_cell(self, path: str, row: str | None, name: str, to: str, value: str) -> InputError:
+    def _wrong_cell(self, path: str, row: int | None, name: str, to: str, value: str) -> InputError:
         holds = _ADJECTIVES.get(to, to)
         what = (
             f", column {{column!r}}: {{value!r}} is not {holds}, unlike the values above it"
@@ -442,7 +445,7 @@ class Csv(Format):
             f"fix the cell, or {{pass}} {{option}} if {if_so}",
             column=name,
             value=value,
-            place=f"{path}{_row(row)}",
+            place=_place(path, row),
             option=_option("decimal", other) if written else _option("missing", [value]),
         )
 
@@ -458,8 +461,27 @@ def _option(name: str, value: object) -> Setting:
     return Setting(name, value, "csv_files")
 
 
-def _row(number: str | None) -> str:
-    return f", row {number} (the header is row 1)" if number else ""
+def _fix(text: str, values: Sequence[str]) -> str:
+    """What to do about a string among numbers, which may be a limit, <0.1, or a negative number, (12)."""
+    found = recognise(values, len(values))
+    if found is None or not (found.limit or found.negative):
+        return "Fix it"
+    number = as_number(text, found)
+    return "Fix it" if number is None else f"Write numbers without marks ({number:g} for {text!r})"
+
+
+def _numbered(row: int) -> str:
+    return numbered(row, " after the header")
+
+
+def _index(number: str | None, header: _Header) -> int | None:
+    """The index of a row by its number in Arrow's messages, which counts the header and skipped lines."""
+    return None if number is None else int(number) - 2 - header.n_skipped
+
+
+def _place(path: str, row: int | None) -> str:
+    """A file and the index of one of its rows, if that is known."""
+    return path if row is None else f"{path}, row {_numbered(row)}"
 
 
 def _is_beyond_floats(cells: Any) -> bool:

@@ -208,6 +208,11 @@ class FileSource(LocalSource):
         return tuple(file.path for file in self._files)
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """The files that were changed or replaced since they were opened."""
+        return tuple(file.path for file in self._files if file.is_changed)
+
+    @property
     def memory(self) -> int:
         """Bytes available for keeping the encoded table: none here if processes read it."""
         return 0 if self.large else self.options.memory

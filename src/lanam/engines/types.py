@@ -32,12 +32,17 @@ class File:
     folders: Mapping[str, tuple[str | None, Any]]
     state: tuple[int, int] | None = None
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file was changed or replaced since it was opened."""
+        return None not in (self.state, now := _state(self.path)) and now != self.state
+
     def require_unchanged(self) -> None:
         """Raise an error if the file was changed or replaced since it was opened.
 
         Every pass reads it again: sums over rows of two versions would be of neither.
         """
-        if None not in (self.state, now := _state(self.path)) and now != self.state:
+        if self.is_changed:
             raise ValueError(
                 f"{self.path} was changed or replaced while it was read: run again when no other program "
                 "writes to it"

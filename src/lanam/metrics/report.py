@@ -294,7 +294,7 @@ def _significant(headline: Record, rows: Sequence[Record]) -> list[str]:
             break
         rejected.append(row)
     nominal = ", ".join(_percent(row) for row in sorted(rejected, key=rows.index))
-    return [f"coverage at {nominal} differs significantly, too (Holm)"] if nominal else []
+    return [f"coverage at {nominal} differs significantly (Holm)"] if nominal else []
 
 
 def _calibrated(row: Record) -> Record | None:

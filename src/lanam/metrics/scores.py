@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 from lanam.core.arrays import Array
 from lanam.core.model.mixtures import gaussian_log_density
+from lanam.errors import numbered
 from lanam.explain import require_coverage
 from lanam.metrics.checks import (
     ROUNDING,
@@ -243,9 +244,7 @@ def quantile_calibration_curve(
         below = read_probability("below", below, len(pit))
         if (below > pit + ROUNDING).any():
             row = int(np.argmax(below - pit))
-            raise ValueError(
-                f"below must not be more than pit, and is in row {row + 1} (counting from 1)"
-            )
+            raise ValueError(f"below must not be more than pit, and is in row {numbered(row)}")
         # A row whose interval has no width, but for rounding, is on one side or the other.
         width = np.maximum(pit - below, np.finfo(np.float64).tiny)
         fractions = [np.clip((level - below) / width, 0.0, 1.0) for level in levels]

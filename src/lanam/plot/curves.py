@@ -125,11 +125,11 @@ def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]
             _draw_marks(ax, shape.values[kept], *moments, one, few=few)
         else:
             _draw_curve(ax, shape, one, right)
-    tallest = _draw_density(ax, shape, lowest, highest)
+    _draw_density(ax, shape, lowest, highest)
     if shape.missing_density is not None:
         slot = SLOT * (right - left)
         add_slots(ax, "x", (left, right), slot, ["missing"])
-        _draw_others(ax, shape, [right + 0.5 * slot], slot, series, tallest)
+        _draw_others(ax, shape, [right + 0.5 * slot], slot, series, 1.0)
     if lowest > inner[0] or highest < inner[-1]:
         beyond = shape.density[(shape.values < lowest) | (shape.values > highest)].sum()
         return [f"({_percent(beyond)} of the data are not shown)"]
@@ -148,12 +148,11 @@ def _draw_two_values(ax: Axes, shape: Shape, series: Sequence[Series]) -> None:
     for one in series:
         moments = one.of(shape.mean)[seen], one.of(shape.std)[seen]
         _draw_marks(ax, values + one.shift * gap, *moments, one)
-    tallest = float(density.max())
-    _draw_strip(ax, values - 0.2 * gap, density, 0.4 * gap, tallest)
+    _draw_strip(ax, values - 0.2 * gap, density, 0.4 * gap, density.max() / _present(shape))
     if shape.missing_density is not None:
         slot = 0.5 * gap
         add_slots(ax, "x", (left, right), slot, ["missing"])
-        _draw_others(ax, shape, [right + 0.5 * slot], slot, series, tallest)
+        _draw_others(ax, shape, [right + 0.5 * slot], slot, series, 1.0)
     ax.set_xticks(values, [f"{value:.6g}" for value in values])
 
 
@@ -237,7 +236,7 @@ def _draw_categories(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[s
     for one in series:
         mean, std = one.of(shape.mean)[shown], one.of(shape.std)[shown]
         _draw_marks(ax, places + one.shift, mean, std, one)
-    tallest = float(shape.density.max())
+    tallest = max(shape.density.max(), *(density for *_, density in shape.others), 0.0)
     _draw_strip(ax, places - 0.4, shape.density[shown], 0.8, tallest)
     _draw_others(ax, shape, slots, 1.0, series, tallest)
     if names:
@@ -277,10 +276,15 @@ def _draw_others(
             _draw_strip(ax, left, np.array([density]), 0.8 * width, tallest)
 
 
-def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> float:
-    """Draw a histogram of the training data along the bottom; returns the height of its largest bin."""
+def _present(shape: Shape) -> float:
+    """The fraction of rows with a value: the height of the strip's largest bar."""
+    return 1.0 - (shape.missing_density or 0.0)
+
+
+def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> None:
+    """Draw a histogram of the training data along the bottom, the lower the more values are missing."""
     if highest <= lowest:
-        return float(shape.density.sum())
+        return
     seen = (shape.density > 0.0) & (shape.values >= lowest) & (shape.values <= highest)
     width = (highest - lowest) / _BINS
     if (np.diff(shape.values[seen]) >= 0.999 * width).all():  # one bar per value, centred at it
@@ -288,8 +292,7 @@ def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> floa
     else:
         share, edges = data_histogram(shape, _BINS, (lowest, highest))
         left, width = edges[:-1], (highest - lowest) / len(share)
-    _draw_strip(ax, left, share, width, float(share.max()))
-    return float(share.max())
+    _draw_strip(ax, left, share, width, share.max() / _present(shape))
 
 
 def _draw_strip(ax: Axes, left: Array, share: Array, width: float, tallest: float) -> None:

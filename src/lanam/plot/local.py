@@ -45,8 +45,8 @@ def plot_local(
 ) -> Axes:
     """Plot the contributions of the terms to one prediction, with credible intervals.
 
-    Terms whose interval includes zero are left out; their number and total contribution are stated below
-    the axis. The largest contributions are at the top; positive ones are solid and red,
+    Terms whose interval includes zero are left out, unless all do; their number and total contribution are
+    stated below the axis. The largest contributions are at the top; positive ones are solid and red,
     negative ones hatched and blue.
 
     Parameters
@@ -88,12 +88,13 @@ def plot_local(
     require_axes("ax", ax)
     require_terms(None, max_terms)
     account = _Account(local, int(row), _class_index(local, int(row), label), coverage)
+    everything = everything or not (account.active & account.excludes_zero).any()
     shown = account.chosen(everything, max_terms)
     bars = _bars(account, shown)
     ax, is_new = bar_panel(ax, len(bars))
     draw_bars(ax, bars, signed=True)
     if not bars:
-        words = "all credible intervals include zero"
+        words = "all terms are dropped"
         ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center")
     first, *further = account.headline()
     title = [f"Row {row}: {first}", *further, account.equation(shown)]

@@ -101,6 +101,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
         else {
             "mean": rounded(shape.missing_mean),
             "std": rounded(shape.missing_std),
+            "density": rounded(shape.missing_density),
             "edited": shape.missing_edited,
         },
     }

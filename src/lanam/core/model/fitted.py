@@ -170,6 +170,14 @@ class FittedModel:
         return 1 if self.contrasts is None else self.contrasts.shape[1]
 
     @property
+    def used(self) -> frozenset[int]:
+        """The columns on which predictions depend: those of active terms, also of the noise model."""
+        used = {feature for term in self.terms if term.active for feature in term.features}
+        if self.missing_variance is not None:
+            used |= set(np.flatnonzero(self.missing_variance).tolist())
+        return frozenset(used if self.noise is None else used | self.noise.used)
+
+    @property
     def converged(self) -> bool:
         """Whether the evidence had converged."""
         return self.stop_reason == "converged"

@@ -138,9 +138,9 @@
     };
   }
 
-  // The histogram of the data, in the lowest part of the panel.
-  function densityTrace(x, density, width) {
-    const scale = 1 / Math.max(...density, 1e-12);
+  // The histogram of the data, in the lowest part of the panel, up to the height `top` of 1.
+  function densityTrace(x, density, width, top = 1) {
+    const scale = top / Math.max(...density, 1e-12);
     return {
       x, y: density.map((share) => share * scale), customdata: density, width, type: "bar", yaxis: "y2", marker: { color: colour("bar") },
       hovertemplate: "%{x}: %{customdata:.1%} of the data<extra></extra>",
@@ -162,7 +162,9 @@
       : [dotTraces(term.values.map((value) => value + apart(k)), part(term.mean, one.place, report.n_classes),
         part(term.std, one.place, report.n_classes), one, { size: two ? 7 : 4 })]));
     const margin = (two ? 0.5 : BEYOND) * (high - low) || 0.5;
-    traces.push(densityTrace(term.bars.middles, term.bars.shares, term.bars.width));
+    // The more values are missing, the lower is the histogram, and the higher the bar of missing ones.
+    const missing = term.missing?.density ?? 0;
+    traces.push(densityTrace(term.bars.middles, term.bars.shares, term.bars.width, 1 - missing));
     const shade = { type: "rect", xref: "x", yref: "paper", y0: 0, y1: 1, fillcolor: colour("line"), opacity: 0.3,
       line: { width: 0 }, layer: "below" };
     const shapes = [[low - margin, term.inner[0]], [term.inner[1], high + margin]]
@@ -177,9 +179,15 @@
         const values = [term.missing.mean, term.missing.std].map((v) => (report.n_classes === 1 ? v : v[one.place]));
         traces.push({ ...dotTraces(["missing"], [values[0]], [values[1]], one, { symbol: "diamond" }), xaxis: "x2" });
       }
+      traces.push({ ...densityTrace(["missing"], [missing], 0.8, missing), xaxis: "x2" });
       look.xaxis2 = { domain: [0.88, 1], anchor: "y", fixedrange: true, color: colour("soft"), zeroline: false, showgrid: false };
     }
     return [traces, look];
+  }
+
+  // Whether labels below an axis of this width need to be turned, so as not to overlap.
+  function isTurned(labels, width) {
+    return labels.some((label) => label.length * 7 * labels.length > width);
   }
 
   function levelPanel(report, term, width) {
@@ -205,7 +213,7 @@
     });
     traces.push(densityTrace(places, [...term.density, ...term.others.map((other) => other.density)], 0.8));
     const ticks = { tickvals: places, ticktext: term.ticks.map(words) };
-    const turned = labels.some((label) => label.length * 7 * labels.length > width);
+    const turned = isTurned(labels, width);
     const room = turned ? Math.min(Math.max(...labels.map((label) => label.length)), 18) * 7 + 14 : 36;
     return [traces, {
       shapes: editedGround(term.edited.map((place) => [place - 0.5, place + 0.5])),
@@ -319,10 +327,11 @@
   }
 
   // Where the sections of an axis lie, and their ticks.
-  function sideAxes(side, letter, other) {
+  function sideAxes(side, letter, other, width) {
     const name = `${letter}axis`;
     const title = { text: shorten(side.name, 32), font: { size: 11 } };
-    const ticks = side.labels ? { tickvals: side.labels.map((_, k) => k), ticktext: side.ticks.map(words) } : { range: side.range };
+    const ticks = side.labels ? { tickvals: side.labels.map((_, k) => k), ticktext: side.ticks.map(words),
+      ...(letter === "x" ? { tickangle: isTurned(side.ticks, width) ? 90 : 0 } : {}) } : { range: side.range };
     if (!side.others) return { [name]: { ...ticks, title, showgrid: false } };
     const beside = { domain: [0.9, 1], anchor: other, fixedrange: true, zeroline: false, showgrid: false, color: colour("soft") };
     return {
@@ -331,13 +340,13 @@
     };
   }
 
-  function heat(pair, key, scale, label) {
+  function heat(pair, key, scale, label, width) {
     const colorbar = { thickness: 10, outlinewidth: 0, title: { text: label, side: "right", font: { size: 11 } } };
     const blocks = sections(pair.first, "x").flatMap((x) => sections(pair.second, "y").map((y) => [x, y]));
     const traces = blocks.flatMap(([x, y], k) => blockTraces(pair, key, x, y, { ...scale, ...(k ? { showscale: false } : { colorbar }) }));
     return [traces, layout({
       margin: { l: 52, r: 6, t: 22, b: 44 }, title: { text: key === "mean" ? "mean" : "standard deviation", font: { size: 12 }, x: 0.5, y: 0.99 },
-      ...sideAxes(pair.first, "x", "y"), ...sideAxes(pair.second, "y", "x"),
+      ...sideAxes(pair.first, "x", "y", width), ...sideAxes(pair.second, "y", "x", width),
     })];
   }
 
@@ -351,9 +360,12 @@
       choice.addEventListener("change", redraw);
     }
     for (const pair of report.pairs) {
+      const [across, upwards] = [pair.first, pair.second].map((side) => side.labels?.length ?? 0);
+      const broad = Math.max(across, upwards) > MANY_LEVELS;
       const halves = make("div", { className: "halves" });
       for (const key of ["mean", "std"]) {
         const panel = panelOf(`${pair.name}: ${key === "mean" ? "mean" : "standard deviation"}`);
+        if (broad) panel.style.height = `${Math.max(20, 7 + 0.95 * upwards)}rem`;
         halves.append(panel);
         chart(panel, () => {
           const place = Number(choice.value || 0);
@@ -364,10 +376,10 @@
           const scale = key === "mean"
             ? { zmin: -largest, zmax: largest, colorscale: [[0, colour("minus")], [0.5, middle], [1, colour("plus")]] }
             : { zmin: 0, zmax: Math.max(...tables.std.flat(), 1e-12), colorscale: [[0, middle], [1, colour("soft")]] };
-          return heat(tables, key, scale, words(report.unit));
+          return heat(tables, key, scale, words(report.unit), panel.clientWidth - 150);
         });
       }
-      grid.append(cardOf(pair, "card", halves));
+      grid.append(cardOf(pair, broad ? "card broad" : "card", halves));
     }
   }
 
