@@ -21,7 +21,8 @@ def _data(n=240, seed=0):
 
 def _block():
     X, _, y, _ = _data()
-    return LANAMRegressor(posterior="block", interactions=[(1, 2)], **SMALL).fit(X, y), X
+    model = LANAMRegressor(posterior="block", interactions=[(1, 2)], noise="constant", **SMALL)
+    return model.fit(X, y), X
 
 
 def _kron():

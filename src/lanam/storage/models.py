@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -70,8 +71,8 @@ _RECORD = {
     "deviance_explained": (int, float, type(None)),
     "influential_row": (int, type(None)),
     "separated": (bool,),
-    "close_calls": (list,),
 }
+_LARGEST_FLOAT = sys.float_info.max
 _TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
 
 
@@ -239,12 +240,36 @@ def _read_record(value: object) -> dict[str, Any]:
     require("log_evidence" in record, "the history")
     for key, kinds in _RECORD.items():
         if key in record:
-            require(type(record[key]) in kinds, f"{key!r} of the history")
-    calls = record.get("close_calls", [])
-    require(all(isinstance(name, str) for name in calls), "'close_calls' of the history")
-    finite = (record.get(key) or 0.0 for key in _FINITE)
-    require(all(map(math.isfinite, finite)), "the history")
+            number = record[key]
+            require(type(number) in kinds, f"{key!r} of the history")
+            require(type(number) is not int or _is_finite(number), f"{key!r} of the history")
+    require(all(_is_finite(record.get(key) or 0.0) for key in _FINITE), "the history")
+    for key, is_item in _LISTS.items():
+        items = record.get(key, [])
+        require(type(items) is list and all(map(is_item, items)), f"{key!r} of the history")
     return record
+
+
+def _is_finite(value: object) -> bool:
+    """Whether a value is a finite number; a whole one may be too large for a float."""
+    return type(value) in (int, float) and -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT  # type: ignore[operator]
+
+
+def _is_correlation(value: object) -> bool:
+    """Whether a value is a column whose being missing predicts the target, with its correlation."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("column"), str)
+        and _is_finite(value.get("correlation"))
+    )
+
+
+#: Lists in the history, by what their items must be.
+_LISTS = {
+    "close_calls": lambda item: isinstance(item, str),
+    "interaction_thresholds": _is_finite,
+    "missing_alone": _is_correlation,
+}
 
 
 def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredPair, ...]:

@@ -91,7 +91,9 @@ def _require_terms(model: FittedModel, schema: Schema) -> None:
     require(main == set(range(schema.n_columns)), "a column has no term")
     for k, term in enumerate(model.terms):
         require(term.active or not term.mean.any(), f"the mean of term {k}")
-        require(float(term.data_mass.sum()) <= 1.0 + _ROUNDING, f"the shares of term {k}")
+        share = float(term.data_mass.sum())
+        require(share <= 1.0 + _ROUNDING, f"the shares of term {k}")
+        require(share > 0.0 or not term.active, f"the shares of term {k}")
         axes = () if term.entries is None else term.entries.axes
         for feature, axis in zip(term.features, axes, strict=False):
             _require_axis(axis, schema.columns[feature], f"the entries of term {k}")

@@ -351,6 +351,7 @@ def level_variance(levels: HighCardinality, hyper: Hyper) -> Array:
 def level_posterior(
     levels: HighCardinality, hyper: Hyper, mean: Array, joint: bool
 ) -> LevelPosterior:
+    """The categories' posterior, given the ``mean`` of the other coordinates."""
     variance = level_variance(levels, hyper)
     pull = (levels.target - levels.cross @ mean) / hyper.noise
     coupling = -(variance / hyper.noise)[:, None] * levels.cross

@@ -1,8 +1,8 @@
 """Tuning: the hyperparameters that maximise the objective of one linearisation (method.md 3).
 
-MacKay's steps need little: the mean, and each group's effective degrees of freedom. An exact posterior costs
-the cube of all coordinates. Where these are many, most steps are therefore approximate. With ``A`` the
-posterior precision,
+MacKay's steps need little: the mean, and each group's effective degrees of freedom. An exact posterior
+costs the cube of all coordinates. Where these are many, most steps are therefore approximate. With ``A``
+the posterior precision,
 
 - the mean is that of some conjugate gradient steps from the last one, preconditioned by each term's own
   block of ``A``: columns that hardly correlate make ``A`` nearly block-diagonal,
