@@ -99,7 +99,7 @@ def edited_ranges(shape: Shape) -> list[tuple[float, float]]:
     """
     values, edited = shape.values, shape.edited
     if shape.kind == "level":
-        ends = np.concatenate([values[:1], 0.5 * (values[1:] + values[:-1]), values[-1:]])
+        ends = np.concatenate([values[:1], 0.5 * values[1:] + 0.5 * values[:-1], values[-1:]])
     else:
         ends, edited = values, edited[1:] | edited[:-1]
     turns = np.flatnonzero(np.diff(edited.astype(int), prepend=0, append=0))
