@@ -84,7 +84,8 @@ def test_the_number_of_fits(n_rows, parts):
             held_out.append(np.flatnonzero(rows).tolist())
             return np.zeros(rows.sum())
 
-    noise.learn_noise(model, table, lambda squares: Squares(fitted(table).noise))
+    residuals = noise.standard_residuals(model, table)
+    noise.learn_noise(residuals, lambda squares: Squares(fitted(table).noise))
     assert held_out == [list(range(k, n_rows, parts)) for k in range(parts)]
 
 
@@ -103,9 +104,7 @@ def test_rows_left_out_do_not_matter():
 
 def test_the_sample_is_bounded(monkeypatch):
     known = []
-    monkeypatch.setattr(
-        fitting, "learn_noise", lambda model, sample, fit: known.append(len(sample))
-    )
+    monkeypatch.setattr(fitting, "learn_noise", lambda rows, fit: known.append(len(rows)))
     fitted(rows(NOISE_ROWS + 500), hidden_sizes=(4,), max_iter=3)
     fitted(rows(300))
     assert known == [NOISE_ROWS, 300]

@@ -32,6 +32,7 @@ from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredPair
+from lanam.core.model.scoring import log_noise_factors
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.located import Rows
 from lanam.core.rows.statistics import fit_intercept_only
@@ -208,9 +209,11 @@ def _learn_noise(model: FittedModel, sample: EncodedRows | None, run: Run, rng: 
     # Independent of earlier draws: a search that finds no pair does not change the model.
     seed = int(rng.spawn(1)[0].integers(1 << 31))
     fit_noise = partial(fit_squares, run.prepared.summary, run.options, seed)
-    model = replace(model, noise=learn_noise(model, sample, fit_noise))
     residuals = standard_residuals(model, sample)
-    return replace(model, shape=learn_shape(residuals.response, residuals.weight))
+    standard, noise = residuals.response, learn_noise(residuals, fit_noise)
+    if noise is not None:
+        standard = standard * np.exp(-0.5 * log_noise_factors(noise, residuals.columns))
+    return replace(model, noise=noise, shape=learn_shape(standard, residuals.weight))
 
 
 @dataclass(frozen=True)

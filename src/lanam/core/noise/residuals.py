@@ -93,13 +93,12 @@ class LogVariance(Likelihood):
 
 
 def learn_noise(
-    model: FittedModel, sample: EncodedRows, fit: Callable[[EncodedRows], FittedSquares]
+    residuals: EncodedRows, fit: Callable[[EncodedRows], FittedSquares]
 ) -> FittedModel | None:
-    """The model of ``log(variance / s^2)``, or None where constant noise describes the sample as well.
+    """The model of ``log(variance / s^2)``, or None where constant noise describes the residuals as well.
 
-    ``model`` is the mean with constant noise; the sample's rows are in random order.
+    ``residuals`` are standardised by constant noise, in random order.
     """
-    residuals = standard_residuals(model, sample)
     rows = replace(residuals, response=np.square(residuals.response))
     if np.count_nonzero(rows.response) < LEAST_ROWS:
         return None
@@ -136,14 +135,14 @@ def learn_shape(residuals: Array, weight: Array) -> NoiseShape | None:
 
 
 def standard_residuals(model: FittedModel, sample: EncodedRows) -> EncodedRows:
-    """Rows with standardised residuals as response, without those that missing values make noisier."""
-    constant = replace(model, noise=None)
-    rows = _subset(
-        sample, scoring.noise_variances(constant, sample.columns) == model.noise_variance
-    )
+    """Rows with residuals standardised by constant noise as response.
+
+    ``model`` is the mean with constant noise. Rows that missing values make noisier are left out.
+    """
+    rows = _subset(sample, scoring.noise_variances(model, sample.columns) == model.noise_variance)
     mean, variance = scoring.link_moments(model, rows.columns)
     leverage = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
-    size = np.sqrt(scoring.noise_variances(model, rows.columns) * (1.0 - leverage))
+    size = np.sqrt(model.noise_variance * (1.0 - leverage))
     return EncodedRows(rows.columns, (rows.response - mean) / size, rows.weight)
 
 
