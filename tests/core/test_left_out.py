@@ -68,17 +68,17 @@ def test_gaussian_score():
 
 def test_chunks_do_not_matter(monkeypatch):
     problem, state = converged("gaussian", *additive_data())
-    whole = Fit.at(problem, state).without(problem.rows)
+    fit, rows = Fit.at(problem, state), problem.rows
+    whole, influence = fit.without(rows), fit.influence(rows)
     monkeypatch.setattr("lanam.core.inference.left_out.CHUNK_ROWS", 7)
-    in_chunks = Fit.at(problem, state).without(problem.rows)
-    assert_close(in_chunks.prediction, whole.prediction, "rounding")
-    assert_close(in_chunks.influence, whole.influence, "rounding")
+    assert_close(fit.without(rows).prediction, whole.prediction, "rounding")
+    assert_close(fit.influence(rows), influence, "rounding")
 
 
 def test_influence_is_the_change_of_all_predictions():
     """Cook's distance: in units of the predictions' variance, by refitting without the row."""
     problem, state = converged("gaussian", *additive_data())
-    found = Fit.at(problem, state).without(problem.rows)
+    influence = Fit.at(problem, state).influence(problem.rows)
     linear = Regression.of(problem, state, fine=True)
     posterior = linear.solve()
     design = Design(linear.tables).of(problem.rows).copy()
@@ -90,14 +90,14 @@ def test_influence_is_the_change_of_all_predictions():
         precision = (design.T * kept) @ design / state.noise + ridge
         target = design.T @ (kept * problem.rows.y) / state.noise
         change = design @ (np.linalg.solve(precision, target) - posterior.mean)
-        np.testing.assert_allclose(found.influence[row], weight @ change**2 / variance, rtol=1e-4)
+        np.testing.assert_allclose(influence[row], weight @ change**2 / variance, rtol=1e-4)
 
 
 def test_an_outlier_with_leverage_has_influence():
     columns, y, weight = additive_data()
     columns[5], y[5], weight[5] = [8.0, 0.0], 40.0, 1.0
     problem, state = converged("gaussian", columns, y, weight)
-    influence = Fit.at(problem, state).without(problem.rows).influence
+    influence = Fit.at(problem, state).influence(problem.rows)
     assert influence.argmax() == 5
     assert influence[5] > 1.0 > np.delete(influence, 5).max()
 

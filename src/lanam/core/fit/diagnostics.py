@@ -21,7 +21,7 @@ _CLOSE = 1.0
 def diagnose(stage: Stage, rows: Rows, fit: Fit, gains: Sequence[float]) -> Diagnostics:
     """The diagnostics of a fit from some ``rows``; ``gains`` are the terms' log evidence gains."""
     problem, state = stage.problem, stage.state
-    influence = fit.without(rows).influence
+    influence = fit.influence(rows)
     largest = int(influence.argmax())
     return Diagnostics(
         saturation=state.n_effective / problem.rows.count,

@@ -39,34 +39,33 @@ class LeftOut:
     ----------
     prediction, variance
         Mean (n,) and variance of the prediction; (n, K) and (n, K, K) for several outputs.
-    influence
-        Cook's distance: the mean square change of all predictions when the row is left out, in units of
-        their mean variance (n,).
     score
         The log predictive density of one observation of the row (n,).
     fitted
         The prediction of the fit to all rows.
+    pull
+        By how much the row pulls the coordinates, ``S Z'`` times this (n, K).
     """
 
     prediction: Array
     variance: Array
-    influence: Array
     score: Array
     fitted: Array
+    pull: Array
 
 
 @dataclass(frozen=True)
 class Fit:
     """A fit of which rows can be left out.
 
-    ``change`` is ``S G S / tr(G S)``, ``places`` are the coordinates of every output.
+    ``gram`` is ``G``, the Gram matrix in units of the noise; ``places`` has every output's coordinates.
     """
 
     tables: tuple[Array, ...]
     around: Around
     noise: float
     covariance: Array
-    change: Array
+    gram: Array
     places: IntArray
     levels: tuple[int, LevelPosterior] | None
 
@@ -82,7 +81,6 @@ class Fit:
         problem, state = linear.problem, linear.state
         values, intercept = tuple(linear.values(posterior)), linear.intercept(posterior)
         covariance, k = posterior.covariance, problem.high_cardinality
-        known = covariance @ (linear.model.gram / state.noise)
         levels = None
         if k is not None and posterior.levels is not None:
             # In the fit's units.
@@ -94,22 +92,39 @@ class Fit:
             replace(problem.around(state), values=values, intercept=intercept),
             state.noise,
             covariance,
-            known @ covariance / np.trace(known),
+            linear.model.gram / state.noise,
             output_places([t.shape[1] for t in linear.tables], problem.likelihood.n_outputs),
             levels,
         )
 
     def without(self, rows: Rows) -> LeftOut:
         """Each of some rows left out; they are located in the fit's terms, with its precisions."""
-        parts = [
-            _leave_out(part, self._variances(part), self.around, self.noise)
-            for part in rows.parts(CHUNK_ROWS)
-        ]
+        parts = [self._leave_out(part, *self._design(part)) for part in rows.parts(CHUNK_ROWS)]
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return LeftOut(*map(np.concatenate, columns))
 
-    def _variances(self, part: Rows) -> tuple[Array, Array]:
-        """``Z S Z'`` and ``Z S G S Z' / tr(G S)`` (n, K, K) of each row."""
+    def influence(self, rows: Rows) -> Array:
+        """Cook's distance of each of some rows (n,).
+
+        The mean square change of all predictions when the row is left out, in units of their mean variance:
+        ``p' Z S G S Z' p / tr(G S)`` with the row's pull ``p``.
+        """
+        change = self.covariance @ self.gram @ self.covariance
+        change /= float((self.covariance * self.gram).sum())
+
+        def of(part: Rows) -> Array:
+            design, own = self._design(part)
+            pull, changes = self._leave_out(part, design, own).pull, self._forms(design, change)
+            return np.asarray(np.einsum("ni,nij,nj->n", pull, changes, pull))
+
+        return np.concatenate([of(part) for part in rows.parts(CHUNK_ROWS)])
+
+    def _leave_out(self, part: Rows, design: Array, own: Array) -> LeftOut:
+        variance = self._forms(design, self.covariance) + own[:, None, None]
+        return _leave_out(part, variance, self.around, self.noise)
+
+    def _design(self, part: Rows) -> tuple[Array, Array]:
+        """``Z`` of some rows, and the variance of what is not in it (n,)."""
         design, own = Design(self.tables).of(part), np.zeros(len(part))
         if self.levels is not None:
             # Categories without coordinates follow the others, with an error of their own.
@@ -117,19 +132,20 @@ class Fit:
             level = part.positions[k].index
             design += levels.coupling[level]
             own = levels.variance[level]
+        return design, own
+
+    def _forms(self, design: Array, matrix: Array) -> Array:
+        """``Z A Z'`` of each row, for all pairs of outputs (n, K, K)."""
         n_outputs = len(self.places)
-        variance, changes = np.empty((2, len(part), n_outputs, n_outputs))
+        result = np.empty((len(design), n_outputs, n_outputs))
         for i, j in combinations_with_replacement(range(n_outputs), 2):
-            block = np.ix_(self.places[i], self.places[j])
-            forms = quadratic_forms(design, self.covariance[block]) + own
-            variance[:, i, j] = variance[:, j, i] = forms
-            changes[:, i, j] = changes[:, j, i] = quadratic_forms(design, self.change[block])
-        return variance, changes
+            block = matrix[np.ix_(self.places[i], self.places[j])]
+            result[:, i, j] = result[:, j, i] = quadratic_forms(design, block)
+        return result
 
 
-def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise: float) -> LeftOut:
-    """Leave out each of some rows, with their ``variances``."""
-    variance, changes = variances
+def _leave_out(part: Rows, variance: Array, around: Around, noise: float) -> LeftOut:
+    """Leave out each of some rows, whose predictions have this ``variance`` (n, K, K)."""
     n_outputs = variance.shape[1]
     f = around.predict(part)
     # A row of a larger weight stands for several observations, of which one is left out.
@@ -159,9 +175,9 @@ def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise
     return LeftOut(
         prediction=prediction,
         variance=without[:, 0, 0] if f.ndim == 1 else without,
-        influence=(pull * (changes @ pull)).sum(axis=(1, 2)),
         score=score,
         fitted=f,
+        pull=pull[:, :, 0],
     )
 
 
