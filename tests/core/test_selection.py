@@ -1,5 +1,6 @@
 """Log evidence gains of terms, against refitting without them."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -319,3 +320,9 @@ class TestColumnThreshold:
     def test_hardly_any_where_they_are_few(self):
         assert column_threshold(10, 1000)(0, range(1)) == pytest.approx(0.02 * np.log(10))
         assert column_threshold(1, 50)(0, range(1)) == 0.0
+
+
+@pytest.mark.parametrize(("n_columns", "n_chosen"), [(5, 0), (5, 5), (6, 2), (200, 14)])
+def test_the_number_of_choices(n_columns, n_chosen):
+    expected = math.log(math.comb(n_columns, n_chosen))
+    assert selection.log_choices(n_columns, n_chosen) == pytest.approx(expected, abs=1e-9)

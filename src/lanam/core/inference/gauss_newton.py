@@ -301,11 +301,15 @@ def _weak_terms(
 
 
 def _predicts(problem: Problem, state: State) -> bool:
-    """Whether left-out rows are predicted better than by the intercept alone."""
+    """Whether left-out rows are predicted better than by the intercept alone.
+
+    These rows have also chosen the columns, one of many choices: its number of nats is taken off.
+    """
     _, noise = selection.null_fit(problem.rows, problem.likelihood)
     intercept = statistics.fit_intercept_only(problem.rows, problem.likelihood)
     gain, error = left_out.score_gain(problem, state, State((), intercept, noise))
-    return gain > _SURELY * error
+    columns = {term.features for term in problem.terms}
+    return gain - selection.log_choices(problem.n_columns, len(columns)) > _SURELY * error
 
 
 def dispensable(

@@ -52,6 +52,18 @@ def column_threshold(n_columns: int, n_rows: float) -> Threshold:
     return threshold
 
 
+def log_choices(n_columns: int, n_chosen: int) -> float:
+    """The logarithm of the number of ways to choose some of all columns.
+
+    Examples
+    --------
+    >>> round(log_choices(200, 14), 1)
+    48.5
+    """
+    left = n_columns - n_chosen
+    return math.lgamma(n_columns + 1) - math.lgamma(n_chosen + 1) - math.lgamma(left + 1)
+
+
 class Elimination(NamedTuple):
     """The dropped terms in order, and all terms' gains and thresholds: when dropped, or at the end."""
 
