@@ -77,7 +77,8 @@ def _require_noise(model: FittedModel) -> float:
         require(log_factor <= _LARGEST_LOG, "the noise")
     variance = model.noise_variance * math.exp(log_factor)
     if model.missing_variance is not None:
-        require(_largest(model.missing_variance) <= LARGEST, "the variance of missing values")
+        largest = _largest(model.missing_variance)
+        require(largest <= _LARGEST_VARIANCE, "the variance of missing values")
         variance += float(model.missing_variance.sum())
     require(variance <= _LARGEST_VARIANCE, "the noise")
     return math.sqrt(variance)
