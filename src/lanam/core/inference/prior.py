@@ -45,7 +45,8 @@ def _mirror(matrix: Array) -> None:
 def conditioned(covariance: Array, known: slice) -> tuple[Array, float]:
     """The covariance given some coordinates, and the log-determinant of theirs."""
     precision, log_det = inverse_and_log_det(covariance[known, known])
-    return covariance - covariance[:, known] @ precision @ covariance[known], log_det
+    explained = covariance[:, known] @ precision @ covariance[known]
+    return np.subtract(covariance, explained, out=explained), log_det
 
 
 def block_inverse(matrix: Array, blocks: Iterable[slice]) -> tuple[Array, float]:
