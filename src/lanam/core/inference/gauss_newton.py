@@ -45,7 +45,7 @@ _MAX_ROUNDS = 4
 
 #: Standard errors by which the log score of left-out rows must exceed that of the intercept alone: it is
 #: optimistic, because the precisions were tuned with these rows.
-_SURELY = 5.0
+_SURELY = 3.0
 
 #: Passes end when one gains less than this fraction of an extension's gain.
 _SLACK = 1e-3

@@ -70,9 +70,9 @@ def tune(
         stalled = 0 if rise > enough else stalled + 1
         if rise > 0.0:
             best, best_posterior = hyper, posterior
-        elif update is mackay:
-            # A step that went too far is taken again, not beyond the fixed point; from the start on, if
-            # terms depend on each other too much for approximate steps.
+        elif approximate or (update is mackay and (moments.second > 1.0).any()):
+            # A step that went too far beyond the fixed point is taken again; from the start on, if terms
+            # depend on each other too much for approximate steps.
             approximate = approximate and best_posterior.objective > first
             hyper, posterior, moments = best, best_posterior, none
         if stalled >= (1 if approximate else 2):
