@@ -113,8 +113,8 @@ class _Near:
 
     @classmethod
     def of(cls, model: LinearModel, hyper: Hyper, exact: Posterior) -> _Near:
-        prior = model.prior.precision(hyper.log_rho)
-        alone = _effective_alone(model, hyper, prior, prior.alone(model.gram, hyper.noise))
+        # The penalty is that of the terms with several groups, each alone.
+        alone = _effective_alone(model, hyper, exact.penalty_gradient / model.tuning_penalty)
         return cls(
             model,
             exact,
@@ -134,7 +134,7 @@ class _Near:
             levels = level_posterior(integrated, hyper, mean, joint=True)
             rho = math.exp(hyper.log_rho[integrated.group])
             energy[integrated.group] = float(levels.mean @ levels.mean) / rho
-        effective = _effective_alone(model, hyper, prior, alone)
+        effective = _effective_alone(model, hyper, alone.effective)
         return mean, Sums(
             log_likelihood=model.log_likelihood(mean, hyper.noise, levels),
             effective=self.shares * effective,
@@ -151,14 +151,15 @@ def _ratio(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.ones_like(part), where=whole > np.finfo(float).tiny)
 
 
-def _effective_alone(
-    model: LinearModel, hyper: Hyper, prior: PriorPrecision, alone: Alone
-) -> Array:
-    """The groups' edf if each term were the only one; single groups' coordinates alone as well."""
+def _effective_alone(model: LinearModel, hyper: Hyper, of_networks: Array) -> Array:
+    """The groups' edf if each term were the only one, and each coordinate of a single group.
+
+    ``of_networks`` are those of the terms with several groups (``Alone.effective``).
+    """
     columns, groups = model.prior.plain
-    information = np.diag(model.gram)[columns] / hyper.noise
-    shrunk = information / (information + prior.plain)
-    effective = alone.effective + sum_by(groups, shrunk, model.prior.n_groups)
+    information = np.diag(model.gram)[columns] / hyper.noise * np.exp(hyper.log_rho[groups])
+    shrunk = information / (1.0 + information)
+    effective = of_networks + sum_by(groups, shrunk, model.prior.n_groups)
     if (levels := model.high_cardinality) is not None:
         information = levels.diagonal / hyper.noise * math.exp(hyper.log_rho[levels.group])
         effective[levels.group] = float((information / (1.0 + information)).sum())
