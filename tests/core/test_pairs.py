@@ -13,7 +13,7 @@ from lanam.core.paper import kron, laplace
 from lanam.core.paper.laplace import LogHyper
 from lanam.core.rows import reading, statistics
 from lanam.core.terms import networks
-from lanam.core.terms.linearise import compress, initial_precision, tangent
+from lanam.core.terms.linearise import Detail, compress, initial_precision, tangent
 from lanam.core.terms.networks import Architecture
 from tests.core import in_memory
 from tests.core.examples import SMALL, dense_curvature, started
@@ -214,7 +214,7 @@ class TestPurity:
 
     def test_compressed_tables_are_pure(self):
         problem, state, _ = wider()
-        for coarse in (False, True):
+        for detail in Detail:
             for term, estimate, share in zip(
                 problem.terms, state.terms, problem.data_mass, strict=True
             ):
@@ -225,7 +225,7 @@ class TestPurity:
                     estimate.jacobian,
                     estimate.precision,
                     500.0 * share,
-                    coarse=coarse,
+                    detail=detail,
                 )
                 assert found.table.shape[1] >= 3
                 means = conditional_means(found.table, share, term.entries.shape)
@@ -337,7 +337,7 @@ def test_a_kronecker_factored_pair_is_pure_and_dense():
 
 def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     problem, state, _ = wider(own=((0, 1),))
-    linear = Regression.of(problem, state, fine=True)
+    linear = Regression.of(problem, state)
     found = linear.solve()
     rows, parts = problem.rows, []
     for term, estimate, position in zip(problem.terms, state.terms, rows.positions, strict=True):

@@ -269,8 +269,8 @@ class Effects:
 
 def joint_precision(problem: Problem, state: State) -> Effects:
     """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
-    linear = Regression.of(problem, state, fine=True)
-    precision = marginal_precision(linear.model, linear.as_made)
+    linear = Regression.of(problem, state)
+    precision = marginal_precision(linear.model, linear.start)
     coordinates = np.arange(linear.model.intercepts.start)
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):

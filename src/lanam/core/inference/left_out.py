@@ -72,7 +72,7 @@ class Fit:
     @classmethod
     def at(cls, problem: Problem, state: State) -> Fit:
         """The fit at a state."""
-        linear = Regression.of(problem, state, fine=True)
+        linear = Regression.of(problem, state)
         return cls.of(linear, linear.solve())
 
     @classmethod

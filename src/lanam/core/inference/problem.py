@@ -21,7 +21,7 @@ from lanam.core.rows import cross_tables, quadratics
 from lanam.core.rows.located import AnyRows, StreamedRows
 from lanam.core.rows.quadratics import Quadratic
 from lanam.core.rows.statistics import Around, evaluate
-from lanam.core.terms.linearise import Compressed, compress, initial_precision, tangent
+from lanam.core.terms.linearise import Compressed, Detail, compress, initial_precision, tangent
 from lanam.core.terms.term import LevelTerm, Term
 
 #: Initial prior variance of a term, in units of the response's (on the link scale). Small, so that few
@@ -40,6 +40,9 @@ UNSEEN_PRECISION = 0.25
 _RARE = 3.0
 #: Unless such levels hold more of the rows than this: of many, no single one matters.
 _RARE_MASS = 0.1
+
+#: The information of the data on a group for which tables are made at least.
+_HEADROOM = 1.0
 
 #: The weight of a grid's entry relative to a single column's: there are many more.
 _GRID_ENTRY = 0.2
@@ -92,6 +95,11 @@ class State:
     def values(self) -> list[Array]:
         """Each term's posterior mean at its entries."""
         return [term.values for term in self.terms]
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates of all terms, at one output; of terms that were compressed."""
+        return sum(0 if term.basis is None else term.basis.shape[1] for term in self.terms)
 
     def keep(self, kept: Sequence[int]) -> State:
         """The state of some of the terms."""
@@ -241,6 +249,10 @@ class Regression:
     state: State
     compressed: tuple[Compressed, ...]
     model: LinearModel
+    #: the state's hyperparameters, relative to those that the tables are made for
+    start: Hyper
+    #: whether directions that it would not do without in the end were left out
+    coarse: bool = False
 
     @classmethod
     def of(
@@ -248,47 +260,58 @@ class Regression:
         problem: Problem,
         state: State,
         unseen_precision: float = 0.0,
-        fine: bool = False,
+        detail: Detail = Detail.FINE,
+        affordable: float = np.inf,
+        headroom: bool = False,
     ) -> Regression:
         """Compress all terms at the state's hyperparameters and sum the regression over the rows.
 
-        Terms without a basis are compressed coarsely, unless ``fine``.
+        With more than the ``affordable`` coordinates it is coarse; so are terms without a basis, whose
+        prior has not been tuned yet, in a pass. With ``headroom`` variances can grow from next to nothing.
         """
         quadratic = problem.quadratic(state)
-        compressed = tuple(
+        made = _with_headroom(problem, state, quadratic) if headroom else state
+        start = [
+            np.log(new.precision / old.precision)
+            for new, old in zip(made.terms, state.terms, strict=True)
+        ]
+        state = made
+        compressed: tuple[Compressed, ...] = tuple(
             compress(
                 term,
                 estimate.jacobian,
                 estimate.precision,
                 curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
                 dropped=estimate.basis is not None and estimate.basis.shape[1] == 0,
-                coarse=estimate.basis is None and not fine,
+                detail=Detail.COARSE
+                if detail is Detail.PASS and estimate.basis is None
+                else detail,
             )
             for term, estimate, curvature in zip(
                 problem.terms, state.terms, quadratic.entry_curvature(), strict=True
             )
         )
-        return cls(problem, state, compressed, _linear_model(problem, state, quadratic, compressed))
+        width = sum(len(part.sizes) for part in compressed) * problem.likelihood.n_outputs
+        if coarse := width > affordable:
+            compressed = tuple(part.coarser() for part in compressed)
+        model = _linear_model(problem, state, quadratic, compressed)
+        hyper = Hyper(np.concatenate([np.empty(0), *start]), state.noise)
+        return cls(problem, state, compressed, model, hyper, coarse)
 
     @property
     def tables(self) -> tuple[Array, ...]:
         """Each term's table: its function is the table times its coordinates."""
         return tuple(part.table for part in self.compressed)
 
-    @property
-    def as_made(self) -> Hyper:
-        """The hyperparameters that the tables were made with."""
-        return Hyper(np.zeros(self.model.prior.n_groups), self.state.noise)
-
     def solve(self) -> Posterior:
-        """The posterior at the hyperparameters that the tables were made with."""
-        return evidence.solve(self.model, self.as_made, self.problem.joint)
+        """The posterior at the state's hyperparameters."""
+        return evidence.solve(self.model, self.start, self.problem.joint)
 
     def gains_outside(self, posterior: Posterior) -> dict[int, float]:
         """The log evidence gain of the high-cardinality term, by its index."""
         if (k := self.problem.high_cardinality) is None:
             return {}
-        given = self.model, self.as_made, self.problem.joint, posterior
+        given = self.model, self.start, self.problem.joint, posterior
         return {k: evidence.levels_log_evidence_gain(*given)}
 
     def effective(self, posterior: Posterior) -> tuple[float, ...]:
@@ -312,6 +335,23 @@ class Regression:
         """The posterior mean of the intercept, or of several outputs' intercepts."""
         n_outputs = self.problem.likelihood.n_outputs
         return float(posterior.mean[-1]) if n_outputs == 1 else posterior.mean[-n_outputs:]
+
+
+def _with_headroom(problem: Problem, state: State, quadratic: Quadratic) -> State:
+    """The state with variances of at least a visible size, for tables in which they can grow again."""
+
+    def raised(term: Term, estimate: TermState, curvature: Array) -> TermState:
+        if len(estimate.precision) == 1:
+            return estimate
+        seen = (curvature / state.noise) @ np.square(estimate.jacobian)
+        information = np.bincount(term.group_index, weights=seen) / estimate.precision
+        factor = np.clip(information / _HEADROOM, np.finfo(float).tiny, 1.0)
+        return replace(
+            estimate, precision=np.maximum(estimate.precision * factor, estimate.smallest_precision)
+        )
+
+    terms = zip(problem.terms, state.terms, quadratic.entry_curvature(), strict=True)
+    return replace(state, terms=tuple(raised(*one) for one in terms))
 
 
 def _linear_model(
