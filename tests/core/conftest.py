@@ -13,7 +13,6 @@ def lossless(monkeypatch):
     """Compression that drops only rounding errors, so that dense references must agree."""
     monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "PAIR_TOLERANCE", 1e-10)
-    monkeypatch.setattr(linearise, "PASS_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "COARSE_TOLERANCE", 1e-10)
 
 

@@ -200,17 +200,18 @@ class TestWide:
     def test_the_optimum_is_that_of_other_fits(self, name, monkeypatch):
         problem, state = started(*additive_data(likelihood=name), name)
         expected = converge(problem, state, tol=1e-3)[0]
-        widths, of = [], Regression.of.__func__
+        made, in_pass = [], Regression.in_pass
+
+        def note(*args, **kwargs):
+            made.append(in_pass(*args, **kwargs))
+            return made[-1]
+
         monkeypatch.setattr(gauss_newton, "WIDE", 5)
-        monkeypatch.setattr(
-            Regression,
-            "of",
-            classmethod(lambda cls, *a, **k: widths.append(of(cls, *a, **k)) or widths[-1]),
-        )
+        monkeypatch.setattr(Regression, "in_pass", note)
         found, converged, passes = converge(problem, state, tol=1e-3)
         assert converged
-        assert len(widths) == len(passes)
-        coarse = [linear.coarse for linear in widths]
+        assert len(made) == len(passes)
+        coarse = [linear.coarse for linear in made]
         assert any(coarse)
         assert not coarse[-1]
         assert found.objective == pytest.approx(expected.objective, abs=0.2)
@@ -218,7 +219,9 @@ class TestWide:
     def test_coarse_coordinates_are_the_larger_of_all(self, name):
         problem, state = started(*additive_data(likelihood=name), name)
         state = converge(problem, state)[0]
-        whole, coarse = (Regression.of(problem, state, affordable=most) for most in (np.inf, 5))
+        whole, coarse = (
+            Regression.in_pass(problem, state, most, headroom=False) for most in (np.inf, 5)
+        )
         assert not whole.coarse
         assert coarse.coarse
         assert sum(coarse.model.prior.widths) < sum(whole.model.prior.widths)
@@ -235,7 +238,7 @@ class TestWide:
         )
         state = replace(state, terms=(replace(state.terms[0], precision=tiny), *state.terms[1:]))
         expected = Regression.of(problem, state).solve()
-        raised = Regression.of(problem, state, headroom=True)
+        raised = Regression.in_pass(problem, state, np.inf, headroom=True)
         assert raised.start.log_rho.min() < -3.0
         assert raised.start.log_rho.max() <= 0.0
         found = raised.solve()

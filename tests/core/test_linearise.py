@@ -153,7 +153,7 @@ class TestCompression:
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
         fine = compress(term, jacobian, precision, curvature)
-        coarse = compress(term, jacobian, precision, curvature, detail=linearise.Detail.COARSE)
+        coarse = compress(term, jacobian, precision, curvature, coarse=True)
         assert 0 < coarse.table.shape[1] < fine.table.shape[1]
         seen = np.sqrt(curvature)[:, None]
         lost = (phi - coarse.table @ coarse.basis.T) * seen
@@ -164,9 +164,7 @@ class TestCompression:
     def test_coarse_compression_keeps_the_largest_direction_of_any_prior(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
-        found = compress(
-            term, jacobian, precision * 1e9, 500.0 * share, detail=linearise.Detail.COARSE
-        )
+        found = compress(term, jacobian, precision * 1e9, 500.0 * share, coarse=True)
         assert found.table.shape[1] > 0
 
     def test_a_pair_keeps_fewer_directions(self):

@@ -13,7 +13,7 @@ from lanam.core.paper import kron, laplace
 from lanam.core.paper.laplace import LogHyper
 from lanam.core.rows import reading, statistics
 from lanam.core.terms import networks
-from lanam.core.terms.linearise import Detail, compress, initial_precision, tangent
+from lanam.core.terms.linearise import compress, initial_precision, tangent
 from lanam.core.terms.networks import Architecture
 from tests.core import in_memory
 from tests.core.examples import SMALL, dense_curvature, started
@@ -214,7 +214,7 @@ class TestPurity:
 
     def test_compressed_tables_are_pure(self):
         problem, state, _ = wider()
-        for detail in Detail:
+        for coarse in (False, True):
             for term, estimate, share in zip(
                 problem.terms, state.terms, problem.data_mass, strict=True
             ):
@@ -225,7 +225,7 @@ class TestPurity:
                     estimate.jacobian,
                     estimate.precision,
                     500.0 * share,
-                    detail=detail,
+                    coarse=coarse,
                 )
                 assert found.table.shape[1] >= 3
                 means = conditional_means(found.table, share, term.entries.shape)

@@ -842,9 +842,9 @@ class TestInterrupts:
         plain = fit_of(likelihood, QUICK)
         assert model.log_evidence > plain.log_evidence
         if likelihood == "gaussian":
-            # Passes leave out directions that count in the end: the last solve may be better or worse.
+            # A first pass is coarse: the last solve may be better.
             best = max(record["log_evidence"] for record in seen)
-            assert model.log_evidence > best - 2.0
+            assert model.log_evidence > best - 0.5
         for pair in model.pairs:
             assert (pair.status == ACTIVE) == (pair.features in found(model))
 

@@ -37,7 +37,6 @@ from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Train
 from lanam.core.inference.tuning import WIDE, tune
 from lanam.core.rows import statistics
 from lanam.core.rows.cross_tables import TableQuadratic
-from lanam.core.terms.linearise import Detail
 from lanam.core.terms.term import LevelTerm, key_of
 
 #: Initial noise, relative to that of the intercept-only model.
@@ -109,9 +108,7 @@ def converge(
         # 1. and 2. compress, and sum over the rows
         wide = coarse and state.width * problem.likelihood.n_outputs > WIDE
         affordable = WIDE if coarse else math.inf
-        linear = Regression.of(
-            problem, state, detail=Detail.PASS, affordable=affordable, headroom=wide
-        )
+        linear = Regression.in_pass(problem, state, affordable, headroom=wide)
         # 3. tune
         steps = _TUNE_STEPS if coarse or not quadratic else _LAST_STEPS
         hyper, posterior = tune(
@@ -273,7 +270,7 @@ class GaussNewton:
                 state, converged = converge(problem, state, limits, note)
                 if round_number == _MAX_ROUNDS:
                     break
-                linear = Regression.of(problem, state, detail=Detail.PASS)
+                linear = Regression.of(problem, state)
                 if threshold is not None:
                     gone, gains, least = _weak_terms(linear, threshold(problem))
                 else:

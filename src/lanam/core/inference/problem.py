@@ -21,7 +21,7 @@ from lanam.core.rows import cross_tables, quadratics
 from lanam.core.rows.located import AnyRows, StreamedRows
 from lanam.core.rows.quadratics import Quadratic
 from lanam.core.rows.statistics import Around, evaluate
-from lanam.core.terms.linearise import Compressed, Detail, compress, initial_precision, tangent
+from lanam.core.terms.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.terms.term import LevelTerm, Term
 
 #: Initial prior variance of a term, in units of the response's (on the link scale). Small, so that few
@@ -255,48 +255,34 @@ class Regression:
     coarse: bool = False
 
     @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        state: State,
-        unseen_precision: float = 0.0,
-        detail: Detail = Detail.FINE,
-        affordable: float = np.inf,
-        headroom: bool = False,
-    ) -> Regression:
-        """Compress all terms at the state's hyperparameters and sum the regression over the rows.
+    def of(cls, problem: Problem, state: State, unseen_precision: float = 0.0) -> Regression:
+        """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
+        quadratic = problem.quadratic(state)
+        compressed = _compressed(problem, state, quadratic, unseen_precision)
+        model = _linear_model(problem, state, quadratic, compressed)
+        start = Hyper(np.zeros(model.prior.n_groups), state.noise)
+        return cls(problem, state, compressed, model, start)
 
-        With more than the ``affordable`` coordinates it is coarse; so are terms without a basis, whose
-        prior has not been tuned yet, in a pass. With ``headroom`` variances can grow from next to nothing.
+    @classmethod
+    def in_pass(
+        cls, problem: Problem, state: State, affordable: float, headroom: bool
+    ) -> Regression:
+        """The same for tuning, coarse with more than the ``affordable`` coordinates.
+
+        So are terms without a basis, whose prior has not been tuned yet. With ``headroom`` variances can
+        grow from next to nothing.
         """
         quadratic = problem.quadratic(state)
         made = _with_headroom(problem, state, quadratic) if headroom else state
-        start = [
-            np.log(new.precision / old.precision)
-            for new, old in zip(made.terms, state.terms, strict=True)
-        ]
-        state = made
-        compressed: tuple[Compressed, ...] = tuple(
-            compress(
-                term,
-                estimate.jacobian,
-                estimate.precision,
-                curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
-                dropped=estimate.basis is not None and estimate.basis.shape[1] == 0,
-                detail=Detail.COARSE
-                if detail is Detail.PASS and estimate.basis is None
-                else detail,
-            )
-            for term, estimate, curvature in zip(
-                problem.terms, state.terms, quadratic.entry_curvature(), strict=True
-            )
-        )
+        compressed = _compressed(problem, made, quadratic, first_coarse=True)
         width = sum(len(part.sizes) for part in compressed) * problem.likelihood.n_outputs
         if coarse := width > affordable:
             compressed = tuple(part.coarser() for part in compressed)
-        model = _linear_model(problem, state, quadratic, compressed)
-        hyper = Hyper(np.concatenate([np.empty(0), *start]), state.noise)
-        return cls(problem, state, compressed, model, hyper, coarse)
+        model = _linear_model(problem, made, quadratic, compressed)
+        terms = zip(made.terms, state.terms, strict=True)
+        rises = [np.log(new.precision / old.precision) for new, old in terms]
+        start = Hyper(np.concatenate([np.empty(0), *rises]), state.noise)
+        return cls(problem, made, compressed, model, start, coarse)
 
     @property
     def tables(self) -> tuple[Array, ...]:
@@ -335,6 +321,29 @@ class Regression:
         """The posterior mean of the intercept, or of several outputs' intercepts."""
         n_outputs = self.problem.likelihood.n_outputs
         return float(posterior.mean[-1]) if n_outputs == 1 else posterior.mean[-n_outputs:]
+
+
+def _compressed(
+    problem: Problem,
+    state: State,
+    quadratic: Quadratic,
+    unseen_precision: float = 0.0,
+    first_coarse: bool = False,
+) -> tuple[Compressed, ...]:
+    """All terms in few coordinates; with ``first_coarse`` those without a basis in fewer."""
+    return tuple(
+        compress(
+            term,
+            estimate.jacobian,
+            estimate.precision,
+            curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
+            dropped=estimate.basis is not None and estimate.basis.shape[1] == 0,
+            coarse=first_coarse and estimate.basis is None,
+        )
+        for term, estimate, curvature in zip(
+            problem.terms, state.terms, quadratic.entry_curvature(), strict=True
+        )
+    )
 
 
 def _with_headroom(problem: Problem, state: State, quadratic: Quadratic) -> State:

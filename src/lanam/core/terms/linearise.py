@@ -10,7 +10,6 @@ coordinates ``z = V' Lambda^(1/2) theta`` the prior is ``N(0, I)`` and the funct
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 from scipy.linalg import lapack
@@ -27,29 +26,15 @@ RANK_TOLERANCE = 1e-3
 #: The same for an interaction, which has many more directions near the threshold.
 PAIR_TOLERANCE = 1e-2
 
-#: The same while hyperparameters are tuned: a direction below it changes the evidence by a few
-#: thousandths of a nat, and half of the coordinates take an eighth of the time.
-PASS_TOLERANCE = 0.003
-
-#: The same in a term's first pass, before its prior was tuned.
+#: The same in a term's first pass, before its prior was tuned, and where coordinates are many, until passes
+#: have converged; unless the direction exceeds a hundredth of the largest.
 COARSE_TOLERANCE = 0.1
-
-#: While tuning, no direction is dropped that exceeds this part of the largest.
-_PART = 0.01
 
 #: A group is without data if its variance over the data is below this fraction of that over its entries.
 _UNSEEN = 1e-8
 
 #: What a factorisation may leave out of a direction's squared size, relative to the tolerance.
 _LEFT_OUT = 1e-5
-
-
-class Detail(Enum):
-    """How small a direction is dropped: in a term's first pass, in other passes, in the posterior."""
-
-    COARSE = 1
-    PASS = 2
-    FINE = 3
 
 
 @dataclass(frozen=True)
@@ -71,7 +56,7 @@ class Compressed:
 
     def coarser(self) -> Compressed:
         """The larger directions only, as in a term's first pass."""
-        keep = self.sizes > _floor(self.sizes, Detail.COARSE, 0.0)
+        keep = self.sizes > _floor(self.sizes, coarse=True, tolerance=0.0)
         if keep.all():
             return self
         grams = (
@@ -113,12 +98,12 @@ def compress(
     jacobian: Array,
     precision: Array,
     curvature: Array,
-    detail: Detail = Detail.FINE,
+    coarse: bool = False,
     dropped: bool = False,
 ) -> Compressed:
     """Whiten and compress; ``curvature`` is the data's precision per entry, in units of the noise.
 
-    A ``dropped`` term, without any direction, stays without.
+    ``coarse`` keeps the larger directions only; a ``dropped`` term, without any, stays without.
     """
     if isinstance(term, LevelTerm) and term.high_cardinality:
         return Compressed.whole(jacobian, np.empty((0, 0)))
@@ -130,7 +115,7 @@ def compress(
         basis, sizes = np.empty((phi.shape[1], 0)), np.empty(0)
     else:
         tolerance = PAIR_TOLERANCE if term.joint else RANK_TOLERANCE
-        basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], detail, tolerance)
+        basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis), sizes)
 
 
@@ -142,7 +127,7 @@ def _group_grams(term: Term, basis: Array) -> Array:
     return np.stack([group.T @ group for group in rows])
 
 
-def _visible_directions(seen: Array, detail: Detail, tolerance: float) -> tuple[Array, Array]:
+def _visible_directions(seen: Array, coarse: bool, tolerance: float) -> tuple[Array, Array]:
     """Right singular vectors of ``seen`` whose squared singular value is above the tolerance, and these.
 
     By a pivoted Cholesky factorisation of the smaller Gram matrix, which ends where nothing visible is
@@ -156,20 +141,15 @@ def _visible_directions(seen: Array, detail: Detail, tolerance: float) -> tuple[
     lower = np.empty((len(gram), rank))
     lower[pivots - 1] = np.tril(factor)[:, :rank]
     size, vectors = np.linalg.eigh(lower.T @ lower)
-    keep = size > _floor(size, detail, tolerance)
+    keep = size > _floor(size, coarse, tolerance)
     left = (lower @ vectors[:, keep]) / np.sqrt(size[keep])
     basis = np.asarray(seen.T @ left / np.sqrt(size[keep])) if wide else left
     return basis, size[keep]
 
 
-def _floor(size: Array, detail: Detail, tolerance: float) -> float:
-    """Eigenvalues below this are invisible, or rounding of the largest one.
-
-    A term whose prior has become small keeps some directions: it may grow again.
-    """
+def _floor(size: Array, coarse: bool, tolerance: float) -> float:
+    """Eigenvalues below this are invisible, or rounding of the largest one."""
     largest = float(size.max(initial=0.0))
-    if detail is Detail.COARSE:
-        tolerance = min(COARSE_TOLERANCE, _PART * largest)
-    elif detail is Detail.PASS:
-        tolerance = max(min(PASS_TOLERANCE, _PART * largest), tolerance)
+    if coarse:
+        tolerance = min(COARSE_TOLERANCE, 0.01 * largest)
     return max(tolerance, 1e-13 * largest)
