@@ -46,7 +46,7 @@ def test_errors_about_names_help():
         TypeError, match=r"^LANAMRegressor got an unexpected .* 'max_bins'"
     ) as caught:
         LANAMRegressor(max_bins=3)
-    assert "did you mean 'max_knots'" in str(caught.value)
+    assert re.search("did you mean .*'max_knots'", str(caught.value))
     with pytest.raises(
         TypeError, match=r"^LANAMClassifier got .*: its parameters are 'interactions'"
     ):

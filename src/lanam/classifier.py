@@ -41,11 +41,11 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    interactions, interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation
+    interactions, interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes
         As in :class:`LANAMRegressor`.
-    init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
+    activation, init_scales, prior_groups, posterior, curvature, solver, evidence_update
         As in :class:`LANAMRegressor`.
-    max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
+    categorical_features, max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes

@@ -76,6 +76,13 @@ def read_number(value: Any, name: str) -> float:
     raise _refusal(name, value, "must be a finite number of at least 0")
 
 
+def read_seconds(value: Any, name: str) -> float | None:
+    """A positive number of seconds, or None."""
+    if value is None or (is_number(value) and 0.0 < value < math.inf):
+        return None if value is None else float(value)
+    raise _refusal(name, value, "must be a positive number of seconds, or None for no limit")
+
+
 def _has_entries(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
 
@@ -158,6 +165,8 @@ class Parameters:
             "evidence_gain_full",
         ),
     )
+    max_pairs: int = field(default=50, metadata=integer(1))
+    time_budget: float | None = field(default=None, metadata=_read(read_seconds))
     level_effects: Any = field(default="auto", metadata=switch("auto", False))
     hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
     pair_hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))

@@ -63,6 +63,12 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     interaction_score : str, default="evidence"
         How candidate interactions are ranked: "evidence" (log evidence gain of a joint term), or the
         paper's "mutual_information" or "evidence_gain", of the last layer or, with "_full", of all layers.
+    max_pairs : int, default=50
+        The most interactions that ``interactions="auto"`` adds.
+    time_budget : float, default=None
+        Seconds of training after which the search for interactions ends, with those found
+        until then; main effects and noise are always fitted. ``interaction_scores_`` names the pairs that
+        were not tried. Results then depend on the speed of the machine.
     level_effects : {"auto", False}, default="auto"
         "auto" adds effects of single values to a smooth function where the evidence supports them; False
         keeps smooth functions only.

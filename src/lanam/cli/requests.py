@@ -45,6 +45,13 @@ def _fraction(least: float, most: float) -> _Check:
     return check
 
 
+def _seconds(value: float | None) -> float | None:
+    """A check of a number of seconds."""
+    if value is None or 0.0 < value < float("inf"):
+        return value
+    raise typer.BadParameter(f"{value:g} is not a positive number of seconds")
+
+
 _PROBABILITY = _fraction(0.001, 0.999)
 _PART = _fraction(0.0, 0.9)
 
@@ -167,6 +174,15 @@ class FitRequest(TableRequest):
         DEFAULTS.interactions,
         "PAIRS",
         "Pairwise interactions: auto, a number, or pairs such as a:b,c:d.",
+    )
+    max_pairs: int = _option(
+        DEFAULTS.max_pairs, "N", "The most interactions that auto adds.", least=1
+    )
+    time_budget: float | None = _option(
+        None,
+        "SECONDS",
+        "Seconds after which the search for interactions ends, with those found until then.",
+        check=_seconds,
     )
     noise: Noise = _option(
         Noise.auto,

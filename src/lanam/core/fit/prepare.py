@@ -137,8 +137,16 @@ class Run:
         noise = problem.rows.missing_noise, problem.rows.gross_errors
         return rows if all(part is None for part in noise) else rows.with_noise(*noise)
 
+    def is_out_of_time(self) -> bool:
+        """Whether the time budget is spent."""
+        budget = self.options.time_budget
+        return budget is not None and time.perf_counter() - self.began > budget
+
     def record(self, stage: str, state: State) -> None:
-        """Append an iteration to the history, in the response's units, and report it."""
+        """Append an iteration to the history, in the response's units, and report it.
+
+        Where the time budget ends the search for interactions, training is interrupted.
+        """
         units = self.prepared.units
         noise_std = float(np.sqrt(state.noise)) * units.scale
         entry = {
@@ -152,6 +160,8 @@ class Run:
         }
         self.history.append(entry)
         self._report(entry)
+        if stage == "pairs" and self.is_out_of_time():
+            raise KeyboardInterrupt
 
     def end(self, log_evidence: float, noise_std: float) -> tuple[dict[str, Any], ...]:
         """The history, whose last record is that of the fitted model; reported once more."""

@@ -29,6 +29,10 @@ class Options:
     #: "auto", their number, or the pairs
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"
+    #: the most interactions that "auto" adds
+    max_pairs: int = 50
+    #: seconds after which no further interaction is tried
+    time_budget: float | None = None
     pair_hidden_sizes: tuple[int, ...] | None = None
     pair_init_scales: tuple[float, ...] = (1.0, 4.0)
     max_knots: int = 256
