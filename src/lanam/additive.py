@@ -43,7 +43,7 @@ from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.parameters import Parameters, read_memory
+from lanam.parameters import PAPER, Parameters, read_memory
 from lanam.provenance import Provenance, provenance
 from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
@@ -79,6 +79,41 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     plan_: FitPlan
     provenance_: Provenance | None
     _exposed = False  # whether the model was fitted with exposures other than one
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """The estimator with the settings of Bouchiat et al. (2024): LA-NAM as in the paper.
+
+        Networks of 64 units are trained by gradient descent, with a Kronecker-factored posterior for each
+        of them and one prior precision each, at three learning rates of which the one with the highest
+        evidence is kept. ``interactions=10`` is the paper's LA-NAM10: the ten pairs with the highest mutual
+        information, with joint networks of two layers, which also say main effects. The noise of a
+        regressor is Gaussian and homoscedastic.
+
+        Parameters
+        ----------
+        **parameters
+            Parameters of the constructor, in place of the paper's.
+
+        Returns
+        -------
+        estimator : LANAMRegressor or LANAMClassifier
+            Not fitted yet.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = LANAMRegressor.paper(random_state=0, learning_rates=(0.1,), tol=1.0)
+        >>> model.solver, model.curvature, model.batch_size
+        ('adam', 'kron', 512)
+        >>> bool(model.fit(X[["bmi", "bp"]], y).score(X[["bmi", "bp"]], y) > 0.35)
+        True
+        """
+        known = cls._get_param_names()
+        papers = {name: value for name, value in PAPER.items() if name in known}
+        return cls(**(papers | parameters))
 
     def fit(
         self,
@@ -977,7 +1012,7 @@ def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> 
     """Refuse the paper's solver and curvature for data that the paper does not cover."""
     n_classes = len(encoding.classes)
     several = [f"y has {n_classes} classes"] if n_classes > 2 else []
-    if SOLVERS[options.solver].networks_only and (problems := several + _not_numeric(schema)):
+    if SOLVERS[options.solver].trained and (problems := several + _not_numeric(schema)):
         more = [f"and so on, {len(problems)} in all"] if len(problems) > _MAX_LISTED else []
         raise ValueError(
             f"solver={options.solver!r}, the paper's, trains networks of numeric columns without missing "

@@ -43,7 +43,9 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     ----------
     interactions, interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation
         As in :class:`LANAMRegressor`.
-    init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
+    init_scales, prior_groups, posterior, curvature, solver, evidence_update, pure, categorical_features
+        As in :class:`LANAMRegressor`.
+    learning_rates, epochs, batch_size, evidence_steps, patience
         As in :class:`LANAMRegressor`.
     max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.

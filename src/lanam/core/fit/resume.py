@@ -65,7 +65,7 @@ def resume(
     intercept = outputs((model.intercept - units.shift) / units.scale)
     evidence = units.standard_evidence(model.log_evidence)
     state = State(estimates, intercept, noise, evidence)
-    if not solver.networks_only:
+    if not solver.trained:
         state = refit_posterior(problem, state)
     unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
     dropped = tuple(
@@ -80,7 +80,7 @@ def resume(
 def _term(fitted: FittedTerm, options: Options, solver: Solver) -> Term:
     term = term_of(fitted, options)
     if isinstance(term, LevelTerm):
-        if solver.networks_only:
+        if solver.trained:
             raise ValueError(
                 f'the model has level effects, which solver="{options.solver}" cannot train: set '
                 "solver back to what it was, or fit again"

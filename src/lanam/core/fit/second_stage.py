@@ -243,7 +243,7 @@ def _try_pairs(
 def _is_judged(search: _PairSearch, wider: Stage, run: Run) -> bool:
     """Whether left-out rows are asked, too: not for pairs that the user named, or trained networks."""
     named = isinstance(search.requested, tuple)
-    return not (named or wider.interrupted or run.prepared.solver.networks_only)
+    return not (named or wider.interrupted or run.prepared.solver.trained)
 
 
 def _left_out_loss(stage: Stage, wider: Stage, run: Run) -> float | None:

@@ -202,7 +202,7 @@ class GaussNewton:
 
     init_scales: ClassVar[tuple[float, ...]] = (1.0, 4.0, 16.0)
     pair_init_scales: ClassVar[tuple[float, ...]] = (1.0, 4.0)
-    networks_only: ClassVar[bool] = False
+    trained: ClassVar[bool] = False
     in_memory: ClassVar[bool] = False
 
     def initial_state(self, problem: Problem, rng: Rng) -> State:
