@@ -32,7 +32,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories
-from lanam.data import CATEGORICAL, NewValuesWarning, Schema, as_frame
+from lanam.data import NewValuesWarning, Schema, as_frame
 from lanam.editing import Edit, Where, edit
 from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
@@ -55,9 +55,6 @@ from lanam.training import (
     TrainingRows,
     name_of_target,
 )
-
-#: How many columns an error names before it only counts them.
-_MAX_LISTED = 10
 
 #: Fraction of ``memory`` in which a fit caches the encoded rows of files, if all of them fit.
 _CACHE_FRACTION = 0.25
@@ -188,7 +185,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             data = self._open(inputs, session, checkpoint is not None)
             pairs = read_interactions(self.interactions, data.names)
             rows = data.read(self._asked_family)
-            require_applicable(options, rows.schema, rows.encoding)
+            require_applicable(options, rows.encoding)
             self._learn_classes(rows.encoding.classes)
             if checkpoint is not None:
                 response = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
@@ -329,7 +326,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             if not pairs:
                 return self
             rows = data.read(self.family_, self._labels)
-            require_applicable(options, self._schema, rows.encoding)
+            require_applicable(options, rows.encoding)
             first_stage = rows.encoding.to_core(self._model)
             self._train(session, rows, partial(fitting.fit_on, first_stage))
         self._warn_if_unfinished()
@@ -1008,31 +1005,34 @@ def refuse_exposure(family: Family, exposure: Any) -> None:
         )
 
 
-def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> None:
-    """Refuse the paper's solver and curvature for data that the paper does not cover."""
+def require_applicable(options: Options, encoding: Encoding) -> None:
+    """Refuse what the paper's solver and curvature have no form for: some options with several classes."""
     n_classes = len(encoding.classes)
-    several = [f"y has {n_classes} classes"] if n_classes > 2 else []
-    if SOLVERS[options.solver].trained and (problems := several + _not_numeric(schema)):
-        more = [f"and so on, {len(problems)} in all"] if len(problems) > _MAX_LISTED else []
-        raise ValueError(
-            f"solver={options.solver!r}, the paper's, trains networks of numeric columns without missing "
-            f"values, for numbers, counts or two classes: {', '.join(problems[:_MAX_LISTED] + more)}. Use "
-            "solver='gauss-newton', the default, for these."
+    if n_classes < 3:
+        return
+    trained, factored = SOLVERS[options.solver].trained, CURVATURES[options.curvature].factored
+    if trained and not factored:
+        raise InputError(
+            f"{{given}} trains a network for every class, and y has {n_classes} classes: their posterior "
+            "has Kronecker factors",
+            "set curvature='kron' and posterior='block', or solver='gauss-newton', the default",
+            argument="solver",
+            value=options.solver,
         )
-    if CURVATURES[options.curvature].factored and several:
-        raise ValueError(
-            f"curvature={options.curvature!r}, the paper's, has no form for more than two classes: "
-            f"{several[0]}. Use curvature='exact', the default."
+    if factored and not trained:
+        raise InputError(
+            f"{{given}} is of networks of each class, and y has {n_classes} classes",
+            "set solver='adam', which trains them, or curvature='exact', the default",
+            argument="curvature",
+            value=options.curvature,
         )
-
-
-def _not_numeric(schema: Schema) -> list[str]:
-    return [
-        f"column {column.name!r} "
-        + ("is categorical" if column.kind == CATEGORICAL else "has missing values")
-        for column in schema.columns
-        if column.kind == CATEGORICAL or column.missing
-    ]
+    if trained and options.interaction_score.endswith("_full"):
+        raise InputError(
+            f"{{given}} is of a joint posterior of all layers, and y has {n_classes} classes",
+            f"set interaction_score={options.interaction_score.removesuffix('_full')!r}",
+            argument="interaction_score",
+            value=options.interaction_score,
+        )
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -70,7 +70,9 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
             with threads(stage.width + _PAIR_WIDTH * len(tried), run.options.n_jobs):
                 stage = _try_pairs(stage, tried, search, run, rng)
             left = [pair for pair in left if pair not in tried]
-            if stage.interrupted or not _active_pairs(stage) & set(tried):
+            # In the paper dropped pairs are not replaced.
+            once = run.prepared.solver.trained
+            if once or stage.interrupted or not _active_pairs(stage) & set(tried):
                 break
     except KeyboardInterrupt:
         # Training returns its best state by itself; otherwise the stage is unchanged.
@@ -95,12 +97,15 @@ class _PairSearch:
     earlier: frozenset[tuple[int, ...]]
     categories: dict[int, Categories]
     summary: DataSummary
+    #: whether effects are those of trained networks
+    trained: bool = False
 
     @classmethod
     def of(cls, run: Run, pairs: Sequence[Pair], earlier: set[tuple[int, ...]]) -> _PairSearch:
         options, inputs = run.options, run.prepared
         request = options.interactions, options.interaction_score
-        return cls(*request, tuple(pairs), frozenset(earlier), inputs.categories, inputs.summary)
+        columns = inputs.categories, inputs.summary
+        return cls(*request, tuple(pairs), frozenset(earlier), *columns, inputs.solver.trained)
 
     def threshold(self, n_pairs: int, n_precisions: int = 2) -> float:
         """The log evidence gain that the weakest of ``n_pairs`` must have.
@@ -118,9 +123,8 @@ class _PairSearch:
 
     def score(self, stage: Stage, pairs: Sequence[Pair]) -> dict[Pair, float]:
         """Scores of some pairs on the residuals of a stage."""
-        values = interactions.score(
-            self.kind, stage.problem, stage.state, self.summary, pairs, self.categories
-        ).tolist()
+        scored = stage.problem, stage.state, self.summary, pairs, self.categories
+        values = interactions.score(self.kind, *scored, trained=self.trained).tolist()
         return dict(zip(pairs, values, strict=True))
 
     def choose(

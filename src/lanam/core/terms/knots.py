@@ -101,6 +101,11 @@ class Knots(_SingleAxis):
         return int(self.missing)
 
     @property
+    def n_inputs(self) -> int:
+        """The number of inputs of a joint network."""
+        return 1 + self.n_single
+
+    @property
     def joint_inputs(self) -> Array:
         """Inputs of a joint network at the entries: of the knots, and an indicator of missing values."""
         missing = self.n_single
@@ -223,6 +228,11 @@ class Categories(_SingleAxis):
         return len(self)
 
     @property
+    def n_inputs(self) -> int:
+        """The number of inputs of a joint network."""
+        return self.n_single
+
+    @property
     def joint_inputs(self) -> Array:
         """Inputs of a joint network at the entries: an indicator of each."""
         return np.eye(len(self))
@@ -269,7 +279,7 @@ class Grid:
     @property
     def n_inputs(self) -> int:
         """The number of inputs of a network of all entries."""
-        return sum(axis.joint_inputs.shape[1] for axis in self.axes)
+        return sum(axis.n_inputs for axis in self.axes)
 
     @property
     def network_inputs(self) -> Array:

@@ -84,8 +84,9 @@ class SmoothTerm:
 
     def initial(self, rng: Rng | None) -> Array:
         """A random expansion point; infinitely wide networks have none."""
-        widths = [axis.joint_inputs.shape[1] if self.joint else 1 for axis in self.entries.axes]
-        return _initial_network(self.architecture, self.entries.axes, rng, widths)
+        axes = self.entries.axes
+        widths = [axis.n_inputs for axis in axes] if self.joint else [1]
+        return _initial_network(self.architecture, axes, rng, widths)
 
     def jacobian(self, expansion: Array) -> Array:
         """Derivatives of the function at the entries (B, P)."""
