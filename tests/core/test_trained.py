@@ -209,12 +209,11 @@ def test_multipliers_of_trained_effects(likelihood):
         if not term.joint
     ]
     whole = problem.around(state).predict(problem.rows).reshape(len(problem.rows), -1)
-    squares = [float(np.square(own).sum()) for own in parameters[:3]]
 
     def gradient(at):
         def log_posterior(factors):
             f = whole + sum((factors[k] - 1.0) * single[k] for k in range(3)) + factors[3:]
-            prior = 0.5 * np.square(factors[:3]) @ squares
+            prior = 0.5 * np.square(factors[:3]).sum()
             return log_likelihood(problem, f, hyper.noise) - prior
 
         return differences(log_posterior, at, 1e-4)

@@ -142,6 +142,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     pairs = pairs and options.interactions not in (0, ())
     if pairs:
         stage, scored = second_stage(stage, run, rng)
+    stage = prepared.solver.select(stage)
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)

@@ -290,19 +290,15 @@ def joint_precision(problem: Problem, state: State) -> Effects:
 def multipliers(problem: Problem, state: State) -> Effects:
     """The last layer of trained networks: the posterior of one multiplier per column, of its whole effect.
 
-    Their prior is that of the effects' parameters, along them.
+    Their prior is standard normal, as in the paper's public code: small effects have little information.
     """
+    n_outputs = problem.likelihood.n_outputs
     features = sorted({term.features[0] for term in problem.terms if len(term.features) == 1})
     number = {feature: k for k, feature in enumerate(features)}
     places = [number.get(term.features[0], -1) if not term.joint else -1 for term in problem.terms]
     (seen,) = problem.rows.total(partial(_multiplier_sums, problem.around(state), places))
     precision = seen / state.noise
-    for term, estimate, place in zip(problem.terms, state.terms, places, strict=True):
-        squares = np.square(estimate.expansion).reshape(-1, len(term.group_index)).sum(axis=0)
-        if place >= 0:
-            precision[place, place] += estimate.precision[term.group_index] @ squares
-    intercepts = np.arange(len(features), len(precision))
-    precision[intercepts, intercepts] += INTERCEPT_PRECISION
+    precision += np.diag(np.r_[np.ones(len(features)), np.full(n_outputs, INTERCEPT_PRECISION)])
     blocks = {feature: np.array([k]) for feature, k in number.items()}
     return Effects(precision, np.ones(len(precision)), blocks)
 

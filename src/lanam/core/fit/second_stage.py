@@ -77,6 +77,7 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     except KeyboardInterrupt:
         # Training returns its best state by itself; otherwise the stage is unchanged.
         stage = replace(stage, reason="interrupted")
+    stage = run.prepared.solver.select(stage)
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage)
@@ -123,8 +124,10 @@ class _PairSearch:
 
     def score(self, stage: Stage, pairs: Sequence[Pair]) -> dict[Pair, float]:
         """Scores of some pairs on the residuals of a stage."""
-        scored = stage.problem, stage.state, self.summary, pairs, self.categories
-        values = interactions.score(self.kind, *scored, trained=self.trained).tolist()
+        score = partial(interactions.score, trained=True) if self.trained else interactions.score
+        values = score(
+            self.kind, stage.problem, stage.state, self.summary, pairs, self.categories
+        ).tolist()
         return dict(zip(pairs, values, strict=True))
 
     def choose(
@@ -222,7 +225,7 @@ def _try_pairs(
     stays = [g for g in stage.dropped if g.term.features not in retried or g.term.kind == "level"]
     before = replace(stage, dropped=tuple(stays))
     task = TrainingTask("pairs", before, problem, state, partial(_threshold, stage, search))
-    wider = run.prepared.solver.train(task, rng, run.record)
+    wider = run.prepared.solver.select(run.prepared.solver.train(task, rng, run.record))
     # New pairs may only have replaced others, and an interrupt may have come before they were trained.
     gain = wider.state.evidence - stage.state.evidence
     least = _TUNED if not isinstance(search.requested, tuple) else -np.inf

@@ -263,6 +263,10 @@ class GaussNewton:
         reason = "converged" if converged else "max_iter"
         return Stage(problem, state, tuple(dropped), reason, thresholds)
 
+    def select(self, stage: Stage) -> Stage:
+        """The stage as it is: weak terms are dropped in training."""
+        return stage
+
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior at a state."""
         return self.curvature.solution(problem, state, quick=quick)

@@ -114,5 +114,8 @@ class Solver(Protocol):
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Fit, and drop terms that the evidence does not support."""
 
+    def select(self, stage: Stage) -> Stage:
+        """Drop terms without an effect that training has left, at the end of a fit."""
+
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior at a state; ``quick`` as for a curvature."""

@@ -91,19 +91,34 @@ class Adam:
         return State((), statistics.fit_intercept_only(problem.rows, problem.likelihood), 1.0)
 
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
-        """Train, new terms from random parameters, and drop those that the precisions have removed."""
+        """Train, new terms from random parameters."""
         problem, before = task.problem, task.before
         if not problem.terms:  # nothing to train
             other = GaussNewton(self.options, self.curvature)
             return other.train(replace(task, state=other.initial_state(problem, rng)), rng, record)
         result = self.fit(problem, rng, partial(record, "adam"), before.state)
-        solution = self.solution(problem, result.state)
+        return Stage(problem, result.state, before.dropped, result.reason)
+
+    def select(self, stage: Stage) -> Stage:
+        """Drop the terms that their precisions have removed.
+
+        At the end of a fit: the mutual information of two columns is also that of small effects, beside
+        which a joint network may matter.
+        """
+        problem = stage.problem
+        if not problem.terms:
+            return stage
+        solution = self.solution(problem, stage.state)
         removed = terms_to_drop(problem, solution)
         gains = solution.log_evidence_gains
         dropped = [Dropped(problem.terms[k], problem.data_mass[k], gains[k]) for k in removed]
         kept = [k for k in range(len(problem.terms)) if k not in removed]
-        dropped = [*before.dropped, *dropped]
-        return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
+        return replace(
+            stage,
+            problem=problem.keep(kept),
+            state=stage.state.keep(kept),
+            dropped=(*stage.dropped, *dropped),
+        )
 
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The Laplace posterior around the trained networks."""
