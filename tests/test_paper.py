@@ -228,6 +228,7 @@ class TestSettings:
         "change",
         [
             {"learning_rates": (0.03,)},
+            {"schedule": "cosine"},
             {"epochs": 5},
             {"batch_size": 50},
             {"evidence_steps": 3},

@@ -45,7 +45,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         As in :class:`LANAMRegressor`.
     init_scales, prior_groups, posterior, curvature, solver, evidence_update, pure, categorical_features
         As in :class:`LANAMRegressor`.
-    learning_rates, epochs, batch_size, evidence_steps, patience
+    learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         As in :class:`LANAMRegressor`.
     max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.

@@ -181,6 +181,7 @@ class Parameters:
     evidence_update: str = field(default="mackay", metadata=one_of("mackay", "gradient"))
     pure: bool = field(default=True, metadata=switch(True, False))
     learning_rates: Any = field(default=(0.1, 0.01, 0.001), metadata=_read(read_rates))
+    schedule: str = field(default="constant", metadata=one_of("constant", "cosine"))
     epochs: int = field(default=100, metadata=integer(1))
     batch_size: int = field(default=512, metadata=integer(1))
     evidence_steps: int = field(default=30, metadata=integer(1))

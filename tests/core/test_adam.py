@@ -240,6 +240,11 @@ def test_adams_first_step_is_the_rate_and_later_ones_have_momentum():
     np.testing.assert_allclose(step, [-0.1 * 0.1 / 1.9, -0.1], rtol=1e-5)
 
 
+def test_the_cosine_schedule_falls_to_zero():
+    cosine = adam.SCHEDULES["cosine"]
+    assert [round(cosine(part), 3) for part in (0.0, 0.25, 0.5, 1.0)] == [1.0, 0.854, 0.5, 0.0]
+
+
 class TestFit:
     def test_a_toy_is_learned(self):
         problem, states = make_problem(), []

@@ -29,6 +29,7 @@ class Options:
     #: without a rise of the evidence after which it ends
     learning_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
     epochs: int = 100
+    schedule: str = "constant"
     batch_size: int = 512
     evidence_steps: int = 30
     patience: int = 4

@@ -13,7 +13,8 @@ precision of their own. Features are selected by the precisions alone, and there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -37,6 +38,15 @@ from lanam.core.rows import statistics
 #: is below this fraction of the model's.
 _EFFECTIVE_OFF = 0.01
 _SPREAD_OFF = 1e-3
+
+
+#: The fraction of the learning rate at a fraction of a round.
+Schedule = Callable[[float], float]
+
+SCHEDULES: Mapping[str, Schedule] = {
+    "constant": lambda part: 1.0,
+    "cosine": lambda part: 0.5 + 0.5 * math.cos(math.pi * part),
+}
 
 
 @dataclass(frozen=True)
@@ -178,7 +188,7 @@ class Adam:
             # 1. the networks at fixed hyperparameters
             rates = [runs[k].learning_rate for k in active]
             points = training.epochs(
-                [runs[k].now.hyper for k in active], rates, self.options.epochs, rng
+                [runs[k].now.hyper for k in active], rates, self.options.epochs, self._schedule, rng
             )
             # 2. the hyperparameters at fixed networks
             for k, point in zip(active, points, strict=True):
@@ -190,6 +200,10 @@ class Adam:
             if len(left) < len(active):
                 training = training.keep([active.index(k) for k in left])
                 active = left
+
+    @property
+    def _schedule(self) -> Schedule:
+        return SCHEDULES[self.options.schedule]
 
     def _tuned(self, problem: Problem, run: Run, on_round: Callable[[State], None]) -> Run:
         """The evidence steps of a round, and the best round so far."""
@@ -231,7 +245,12 @@ class Training:
         return cls(objective, Moments(nothing, nothing, 0))
 
     def epochs(
-        self, hypers: Sequence[LogHyper], rates: Sequence[float], n_epochs: int, rng: Rng
+        self,
+        hypers: Sequence[LogHyper],
+        rates: Sequence[float],
+        n_epochs: int,
+        schedule: Schedule,
+        rng: Rng,
     ) -> list[Point]:
         """Where each run is after some epochs at its hyperparameters and its learning rate."""
         objective, parameters = self.objective, self.objective.parameters
@@ -241,11 +260,12 @@ class Training:
             np.repeat(values, n_outputs)[:, None].astype(parameters.dtype)
             for values in ([hyper.noise for hyper in hypers], rates)
         )
-        for _ in range(n_epochs):
+        for epoch in range(n_epochs):
+            now = rate * parameters.dtype.type(schedule(epoch / n_epochs))
             for batch in objective.batches(rng):
                 gradient = objective.gradient(batch, precision, noise)
                 step, self.moments = self.moments.step(gradient, 1.0)
-                step *= rate
+                step *= now
                 parameters += step
         runs = np.split(parameters.astype(np.float64), len(hypers))
         return [
