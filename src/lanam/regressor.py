@@ -105,8 +105,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     learning_rates : sequence of float, default=(0.1, 0.01, 0.001)
         With ``solver="adam"``: networks are trained with each, and the highest evidence is kept.
     schedule : {"constant", "cosine"}, default="constant"
-        With ``solver="adam"``: the learning rate within a round, constant or falling to zero as a cosine, so
-        that the evidence is that of networks without the noise of mini-batches and of large steps.
+        With ``solver="adam"``: the learning rate within a round, constant or falling to zero as a cosine.
+        The evidence is then that of networks without the noise of batches and large steps.
     epochs, evidence_steps : int, default=100 and 30
         With ``solver="adam"``: the length of a round, passes over the rows and then steps of precisions and
         noise on the evidence. ``max_iter`` is the maximum number of rounds.
