@@ -212,8 +212,7 @@ def prepare(
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
     widest = None
-    coordinates = CURVATURES[options.curvature].factored or SOLVERS[options.solver].trained
-    if n_levels and likelihood.n_outputs == 1 and not coordinates:
+    if n_levels and likelihood.n_outputs == 1 and not _has_networks(options):
         # The categories of one column can be integrated out: that with most of them.
         widest = int(np.argmax(n_levels))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
@@ -311,9 +310,14 @@ def pair_terms(
     return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 
+def _has_networks(options: Options) -> bool:
+    """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
+    return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
+
+
 def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
     """The joint term of columns on their grid: of one network where it is trained, or factored."""
-    if grid.smooth or SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored:
+    if grid.smooth or _has_networks(options):
         architecture = options.architecture(grid.n_inputs)
         return SmoothTerm(pair, grid, architecture, options.prior_groups, options.pure)
     architecture = options.architecture(len(grid.axes))

@@ -183,13 +183,11 @@ class Adam:
     ) -> None:
         """Rounds of all runs whose evidence still rises, which replace those in the list."""
         active = list(range(len(runs)))
-        training = Training.of(problem, [run.now for run in runs], self.options.batch_size)
+        training = Training.of(problem, [run.now for run in runs], self.options)
         for _ in range(self.options.max_iter):
             # 1. the networks at fixed hyperparameters
             rates = [runs[k].learning_rate for k in active]
-            points = training.epochs(
-                [runs[k].now.hyper for k in active], rates, self.options.epochs, self._schedule, rng
-            )
+            points = training.epochs([runs[k].now.hyper for k in active], rates, rng)
             # 2. the hyperparameters at fixed networks
             for k, point in zip(active, points, strict=True):
                 runs[k] = self._tuned(problem, replace(runs[k], now=point), on_round)
@@ -200,10 +198,6 @@ class Adam:
             if len(left) < len(active):
                 training = training.keep([active.index(k) for k in left])
                 active = left
-
-    @property
-    def _schedule(self) -> Schedule:
-        return SCHEDULES[self.options.schedule]
 
     def _tuned(self, problem: Problem, run: Run, on_round: Callable[[State], None]) -> Run:
         """The evidence steps of a round, and the best round so far."""
@@ -232,27 +226,21 @@ class Training:
 
     objective: Objective
     moments: Moments
+    options: Options
 
     @classmethod
-    def of(cls, problem: Problem, points: Sequence[Point], batch_size: int) -> Training:
+    def of(cls, problem: Problem, points: Sequence[Point], options: Options) -> Training:
         """Training from these parameters on."""
         layout = Layout(problem.terms, tuple(np.flatnonzero(mass) for mass in problem.data_mass))
         parameters = np.concatenate(
             [layout.stacked(point.parameters, point.intercept) for point in points]
         )
-        objective = Objective(problem, layout, parameters, batch_size)
+        objective = Objective(problem, layout, parameters, options.batch_size)
         nothing = np.zeros_like(objective.parameters)
-        return cls(objective, Moments(nothing, nothing, 0))
+        return cls(objective, Moments(nothing, nothing, 0), options)
 
-    def epochs(
-        self,
-        hypers: Sequence[LogHyper],
-        rates: Sequence[float],
-        n_epochs: int,
-        schedule: Schedule,
-        rng: Rng,
-    ) -> list[Point]:
-        """Where each run is after some epochs at its hyperparameters and its learning rate."""
+    def epochs(self, hypers: Sequence[LogHyper], rates: Sequence[float], rng: Rng) -> list[Point]:
+        """Where each run is after a round's epochs at its hyperparameters and its learning rate."""
         objective, parameters = self.objective, self.objective.parameters
         n_outputs = objective.problem.likelihood.n_outputs
         precision = np.concatenate([self._precision(hyper) for hyper in hypers])
@@ -260,6 +248,7 @@ class Training:
             np.repeat(values, n_outputs)[:, None].astype(parameters.dtype)
             for values in ([hyper.noise for hyper in hypers], rates)
         )
+        n_epochs, schedule = self.options.epochs, SCHEDULES[self.options.schedule]
         for epoch in range(n_epochs):
             now = rate * parameters.dtype.type(schedule(epoch / n_epochs))
             for batch in objective.batches(rng):
@@ -292,7 +281,7 @@ class Training:
         moments = replace(
             self.moments, first=self.moments.first[kept], second=self.moments.second[kept]
         )
-        return Training(old.of(old.parameters[kept]), moments)
+        return Training(old.of(old.parameters[kept]), moments, self.options)
 
 
 def start(problem: Problem, earlier: State, rng: Rng) -> Point:
