@@ -12,6 +12,7 @@ from lanam import LANAMClassifier, LANAMRegressor
 from lanam.arguments import read_options
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.evidence import UPDATES
+from lanam.core.paper.adam import SCHEDULES
 from lanam.errors import InputError
 from lanam.parameters import DEFAULTS, PARAMETERS
 
@@ -152,7 +153,12 @@ def test_parameters_of_a_users_class_are_left_to_it():
 
 @pytest.mark.parametrize(
     ("name", "known"),
-    [("solver", SOLVERS), ("curvature", CURVATURES), ("evidence_update", UPDATES)],
+    [
+        ("solver", SOLVERS),
+        ("curvature", CURVATURES),
+        ("evidence_update", UPDATES),
+        ("schedule", SCHEDULES),
+    ],
 )
 def test_words_are_those_that_the_core_knows(name, known):
     with pytest.raises(InputError, match="choose") as caught:

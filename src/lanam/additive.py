@@ -32,7 +32,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories
-from lanam.data import CATEGORICAL, NewValuesWarning, Schema, as_frame
+from lanam.data import NewValuesWarning, Schema, as_frame
 from lanam.editing import Edit, Where, edit
 from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
@@ -43,7 +43,7 @@ from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.parameters import Parameters, read_memory
+from lanam.parameters import PAPER, Parameters, read_memory
 from lanam.provenance import Provenance, provenance
 from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
@@ -55,9 +55,6 @@ from lanam.training import (
     TrainingRows,
     name_of_target,
 )
-
-#: How many columns an error names before it only counts them.
-_MAX_LISTED = 10
 
 #: Fraction of ``memory`` in which a fit caches the encoded rows of files, if all of them fit.
 _CACHE_FRACTION = 0.25
@@ -79,6 +76,41 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     plan_: FitPlan
     provenance_: Provenance | None
     _exposed = False  # whether the model was fitted with exposures other than one
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """The estimator with the settings of Bouchiat et al. (2024): LA-NAM as in the paper.
+
+        Networks of 64 units are trained by gradient descent, with a Kronecker-factored posterior for each
+        of them and one prior precision each, at three learning rates of which the one with the highest
+        evidence is kept. ``interactions=10`` is the paper's LA-NAM10: the ten pairs with the highest mutual
+        information, with joint networks of two layers, which also say main effects. The noise of a
+        regressor is Gaussian and homoscedastic.
+
+        Parameters
+        ----------
+        **parameters
+            Parameters of the constructor, in place of the paper's.
+
+        Returns
+        -------
+        estimator : LANAMRegressor or LANAMClassifier
+            Not fitted yet.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = LANAMRegressor.paper(random_state=0, learning_rates=(0.1,), tol=1.0)
+        >>> model.solver, model.curvature, model.batch_size
+        ('adam', 'kron', 512)
+        >>> bool(model.fit(X[["bmi", "bp"]], y).score(X[["bmi", "bp"]], y) > 0.35)
+        True
+        """
+        known = cls._get_param_names()
+        papers = {name: value for name, value in PAPER.items() if name in known}
+        return cls(**(papers | parameters))
 
     def fit(
         self,
@@ -153,7 +185,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             data = self._open(inputs, session, checkpoint is not None)
             pairs = read_interactions(self.interactions, data.names)
             rows = data.read(self._asked_family)
-            require_applicable(options, rows.schema, rows.encoding)
+            require_applicable(options, rows.encoding)
             self._learn_classes(rows.encoding.classes)
             if checkpoint is not None:
                 response = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
@@ -294,7 +326,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             if not pairs:
                 return self
             rows = data.read(self.family_, self._labels)
-            require_applicable(options, self._schema, rows.encoding)
+            require_applicable(options, rows.encoding)
             first_stage = rows.encoding.to_core(self._model)
             self._train(session, rows, partial(fitting.fit_on, first_stage))
         self._warn_if_unfinished()
@@ -973,31 +1005,34 @@ def refuse_exposure(family: Family, exposure: Any) -> None:
         )
 
 
-def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> None:
-    """Refuse the paper's solver and curvature for data that the paper does not cover."""
+def require_applicable(options: Options, encoding: Encoding) -> None:
+    """Refuse what the paper's solver and curvature have no form for: some options with several classes."""
     n_classes = len(encoding.classes)
-    several = [f"y has {n_classes} classes"] if n_classes > 2 else []
-    if SOLVERS[options.solver].networks_only and (problems := several + _not_numeric(schema)):
-        more = [f"and so on, {len(problems)} in all"] if len(problems) > _MAX_LISTED else []
-        raise ValueError(
-            f"solver={options.solver!r}, the paper's, trains networks of numeric columns without missing "
-            f"values, for numbers, counts or two classes: {', '.join(problems[:_MAX_LISTED] + more)}. Use "
-            "solver='gauss-newton', the default, for these."
+    if n_classes < 3:
+        return
+    trained, factored = SOLVERS[options.solver].trained, CURVATURES[options.curvature].factored
+    if trained and not factored:
+        raise InputError(
+            f"{{given}} trains a network for every class, and y has {n_classes} classes: their posterior "
+            "has Kronecker factors",
+            "set curvature='kron' and posterior='block', or solver='gauss-newton', the default",
+            argument="solver",
+            value=options.solver,
         )
-    if CURVATURES[options.curvature].factored and several:
-        raise ValueError(
-            f"curvature={options.curvature!r}, the paper's, has no form for more than two classes: "
-            f"{several[0]}. Use curvature='exact', the default."
+    if factored and not trained:
+        raise InputError(
+            f"{{given}} is of networks of each class, and y has {n_classes} classes",
+            "set solver='adam', which trains them, or curvature='exact', the default",
+            argument="curvature",
+            value=options.curvature,
         )
-
-
-def _not_numeric(schema: Schema) -> list[str]:
-    return [
-        f"column {column.name!r} "
-        + ("is categorical" if column.kind == CATEGORICAL else "has missing values")
-        for column in schema.columns
-        if column.kind == CATEGORICAL or column.missing
-    ]
+    if trained and options.interaction_score.endswith("_full"):
+        raise InputError(
+            f"{{given}} is of a joint posterior of all layers, and y has {n_classes} classes",
+            f"set interaction_score={options.interaction_score.removesuffix('_full')!r}",
+            argument="interaction_score",
+            value=options.interaction_score,
+        )
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -43,7 +43,9 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     ----------
     interactions, interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes
         As in :class:`LANAMRegressor`.
-    activation, init_scales, prior_groups, posterior, curvature, solver, evidence_update
+    activation, init_scales, prior_groups, posterior, curvature, solver, evidence_update, pure
+        As in :class:`LANAMRegressor`.
+    learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         As in :class:`LANAMRegressor`.
     categorical_features, max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.

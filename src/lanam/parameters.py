@@ -101,14 +101,25 @@ def read_sizes(value: Any, name: str) -> tuple[int, ...] | None:
     return tuple(map(int, value))
 
 
+def _are_positive(value: Any) -> bool:
+    return _has_entries(value) and all(is_number(each) and 0.0 < each < math.inf for each in value)
+
+
 def read_scales(value: Any, name: str) -> tuple[float, ...] | None:
     """Positive numbers; None for "auto"."""
     if isinstance(value, str) and value == "auto":
         return None
-    if _has_entries(value) and all(is_number(each) and 0.0 < each < math.inf for each in value):
-        return tuple(float(each) for each in value)
+    if _are_positive(value):
+        return tuple(map(float, value))
     rule = "must be 'auto' or a sequence of positive numbers, for example (1.0, 4.0)"
     raise _refusal(name, value, rule)
+
+
+def read_rates(value: Any, name: str) -> tuple[float, ...]:
+    """Positive numbers."""
+    if _are_positive(value):
+        return tuple(map(float, value))
+    raise _refusal(name, value, "must be a sequence of positive numbers, for example (0.1, 0.01)")
 
 
 def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
@@ -177,6 +188,13 @@ class Parameters:
     curvature: str = field(default="exact", metadata=one_of("exact", "kron"))
     solver: str = field(default="gauss-newton", metadata=one_of("gauss-newton", "adam"))
     evidence_update: str = field(default="mackay", metadata=one_of("mackay", "gradient"))
+    pure: bool = field(default=True, metadata=switch(True, False))
+    learning_rates: Any = field(default=(0.1, 0.01, 0.001), metadata=_read(read_rates))
+    schedule: str = field(default="constant", metadata=one_of("constant", "cosine"))
+    epochs: int = field(default=100, metadata=integer(1))
+    batch_size: int = field(default=512, metadata=integer(1))
+    evidence_steps: int = field(default=30, metadata=integer(1))
+    patience: int = field(default=4, metadata=integer(1))
     categorical_features: Any = "auto"
     max_knots: int = field(default=256, metadata=integer(16))
     max_iter: int = field(default=100, metadata=integer(1))
@@ -195,6 +213,21 @@ class RegressorParameters(Parameters):
     likelihood: str = "gaussian"  # of those that ``families`` knows
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
+
+#: The paper's settings where they are not the defaults, for ``LANAMRegressor.paper``.
+PAPER: Mapping[str, Any] = {
+    "interactions": 0,
+    "interaction_score": "mutual_information",
+    "pair_hidden_sizes": (64, 64),
+    "level_effects": False,
+    "noise": "constant",
+    "prior_groups": "network",
+    "posterior": "block",
+    "curvature": "kron",
+    "solver": "adam",
+    "evidence_update": "gradient",
+    "pure": False,
+}
 
 #: All declarations by name.
 PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}

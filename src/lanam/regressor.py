@@ -51,7 +51,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     The mean of y, for counts its logarithm, is an intercept plus a sum of shape functions, one small
     neural network per column, plus pairwise interactions. By default the networks are linearised at their
-    initial weights, and the posterior is computed exactly; ``solver="adam"`` trains them as in the paper.
+    initial weights, and the posterior is computed exactly; :meth:`paper` trains them as in the paper.
     Smoothness, feature selection and residual variance follow from maximising the marginal likelihood (the
     evidence), without cross-validation.
 
@@ -100,11 +100,27 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         Gauss-Newton curvature, exact or Kronecker-factored as in the paper ("kron" requires
         ``posterior="block"``).
     solver : {"gauss-newton", "adam"}, default="gauss-newton"
-        How networks are trained; "adam" is the paper's, for numeric columns without missing values and
-        without level effects.
+        How networks are trained; "adam" is the paper's, without level effects and for rows in memory. With
+        more than two classes it needs ``curvature="kron"``.
     evidence_update : {"mackay", "gradient"}, default="mackay"
         How prior precisions and residual variance maximise the evidence: MacKay's fixed-point updates, or
         gradient steps as in the paper.
+    pure : bool, default=True
+        Whether an interaction is what its columns do together, without their main effects. False, as in the
+        paper, lets it say main effects too: curves of single columns then hold only a part of these.
+    learning_rates : sequence of float, default=(0.1, 0.01, 0.001)
+        With ``solver="adam"``: networks are trained with each, and the highest evidence is kept.
+    schedule : {"constant", "cosine"}, default="constant"
+        With ``solver="adam"``: the learning rate within a round, constant or falling to zero as a cosine.
+        The evidence is then that of networks without the noise of batches and large steps.
+    epochs, evidence_steps : int, default=100 and 30
+        With ``solver="adam"``: the length of a round, passes over the rows and then steps of precisions and
+        noise on the evidence. ``max_iter`` is the maximum number of rounds.
+    batch_size : int, default=512
+        With ``solver="adam"``: the maximum number of rows of a step.
+    patience : int, default=4
+        With ``solver="adam"``: rounds without a rise of the evidence by ``tol`` after which training ends.
+        The best one is kept.
     categorical_features : "auto" or sequence of columns, default="auto"
         Categorical columns, by name or index, in addition to string, boolean and categorical dtypes, which
         always are. Integers are numeric unless they are listed here.

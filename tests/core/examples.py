@@ -66,7 +66,7 @@ def dense_curvature(block):
     """A Kronecker-factored ``H`` as a matrix in the order of the flat parameter vector."""
 
     def dense(factor):
-        values, vectors = factor
+        values, vectors = factor.spectrum
         return (vectors * values) @ vectors.T
 
     return block_diagonal(

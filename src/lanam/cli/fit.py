@@ -359,20 +359,21 @@ def _estimator(
     family = decision.family
     if request.noise != DEFAULTS.noise and not family.has_noise:
         raise UsageError(f"--noise is for --task regression, and the task is {decision.task}")
-    model: Estimator
-    if family.link.classes:
-        model = LANAMClassifier()
-    else:
-        model = LANAMRegressor(likelihood=family.name, noise=request.noise.value)
-    model.set_params(
+    kind = LANAMClassifier if family.link.classes else LANAMRegressor
+    own: dict[str, Any] = {} if family.link.classes else {"likelihood": family.name}
+    if request.noise != DEFAULTS.noise:
+        own["noise"] = request.noise.value
+    if request.interactions is not None:
+        own["interactions"] = read_pairs(request.interactions, names)
+    make = kind.paper if request.paper else kind
+    return make(
+        **own,
         max_iter=request.max_iter,
         n_restarts=request.n_restarts,
         random_state=request.random_state,
         memory=request.memory,
         n_jobs=request.n_jobs,
-        interactions=read_pairs(request.interactions, names),
         categorical_features=split_names(request.categorical_features, names, "--categorical")
         or "auto",
         verbose=int(not console.silent),
     )
-    return model

@@ -170,10 +170,13 @@ class FitRequest(TableRequest):
     )
     sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
     exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
-    interactions: str = _option(
-        DEFAULTS.interactions,
+    paper: bool = _flag(
+        "Train networks by gradient descent, with all settings of the paper.", "--paper"
+    )
+    interactions: str | None = _option(
+        None,
         "PAIRS",
-        "Pairwise interactions: auto, a number, or pairs such as a:b,c:d.",
+        "Pairwise interactions: auto (the default; none with --paper), a number, or pairs such as a:b,c:d.",
     )
     max_pairs: int = _option(
         DEFAULTS.max_pairs, "N", "The most interactions that auto adds.", least=1
@@ -207,11 +210,11 @@ class FitRequest(TableRequest):
     n_restarts: int = _option(
         DEFAULTS.n_restarts,
         "N",
-        "No effect: the networks of this command have no random initialisation.",
+        "Number of random initialisations, with --paper; other networks have none.",
         least=1,
     )
     random_state: int = _option(
-        0, "N", "Seed of the split into training, test and calibration rows.", least=0
+        0, "N", "Seed of the split into rows and, with --paper, of the networks.", least=0
     )
     memory: str = _option(DEFAULTS.memory, "SIZE", "Memory limit of sums over rows, such as 1GB.")
     n_jobs: int | None = _option(

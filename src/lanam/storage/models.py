@@ -314,6 +314,8 @@ def _read_term(
     )
     _require_columns(entries, features, n_levels, name)
     n_entries = 0 if entries is None else len(entries)
+    # A trained network of several columns also has indicators of categories and missing values.
+    n_inputs = entries.n_inputs if isinstance(entries, Grid) else n_columns
     table = f"{name} table"
     width = arrays.shape_of(table if table in arrays else f"{table} digits")[:1]
     require(bool(width) and (active or width == (0,)), f"the table of {name}")
@@ -345,7 +347,7 @@ def _read_term(
         evidence=_figure(fields, "evidence"),
         precision=precision,
         expansion=arrays.take(f"{name} expansion", "f8", (None,)),
-        architecture=_read_architecture(fields.values["architecture"], len(features), name),
+        architecture=_read_architecture(fields.values["architecture"], n_inputs, name),
         dropped_variance=possible,
         edited=edited,
     )
@@ -379,7 +381,7 @@ def _require_columns(
         require(n_codes == n_levels[feature], f"the entries of {name}")
 
 
-def _read_architecture(value: object, n_columns: int, name: str) -> Architecture | None:
+def _read_architecture(value: object, most_inputs: int, name: str) -> Architecture | None:
     if value is None:
         return None
     keys = ("n_inputs", "hidden_sizes", "activation", "scales")
@@ -390,7 +392,7 @@ def _read_architecture(value: object, n_columns: int, name: str) -> Architecture
     scales = fields.numbers("scales", 0.0)
     fields.require(sizes is None or len(sizes) > 0, "hidden_sizes")
     fields.require(len(scales) > 0 and min(scales) > 0.0, "scales")
-    n_inputs = fields.whole("n_inputs", 1, n_columns)
+    n_inputs = fields.whole("n_inputs", 1, most_inputs)
     return Architecture(n_inputs, sizes, fields.text("activation", ACTIVATIONS), scales)
 
 

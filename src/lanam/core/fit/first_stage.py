@@ -52,7 +52,7 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
         weighted = problem if rows is problem.rows else problem.with_terms(problem.terms, rows)
         return _fit_columns(Stage(weighted, solver.initial_state(weighted, rng)), run, rng)
 
-    if solver.networks_only:
+    if solver.trained:
         stage = Stage(problem, solver.initial_state(problem, rng))
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     stage = robust.weighted_stage(fit(problem.rows), problem.rows, fit, run)
@@ -92,7 +92,7 @@ def _fit_columns(stage: Stage, run: Run, rng: Rng) -> Stage:
 
 def refit_noise(stage: Stage, run: Run) -> Stage:
     """Update the noise after all terms: of missing values, gross errors, and small counts' dispersion."""
-    if run.prepared.solver.networks_only or stage.interrupted:
+    if run.prepared.solver.trained or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
     weighed = _missing_noise(stage, run)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
-from lanam.core.fit.solvers import CURVATURES, find_solver
+from lanam.core.fit.solvers import CURVATURES, SOLVERS, find_solver
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Solver
@@ -222,7 +222,7 @@ def prepare(
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
     widest = None
-    if n_levels and likelihood.n_outputs == 1 and not CURVATURES[options.curvature].factored:
+    if n_levels and likelihood.n_outputs == 1 and not _has_networks(options):
         # The categories of one column can be integrated out: that with most of them.
         widest = int(np.argmax(n_levels))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
@@ -320,7 +320,15 @@ def pair_terms(
     return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 
+def _has_networks(options: Options) -> bool:
+    """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
+    return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
+
+
 def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
-    """The joint term of columns on their grid."""
-    kind = SmoothTerm if grid.smooth else MixedTerm
-    return kind(pair, grid, options.architecture(len(grid.axes)), options.prior_groups)
+    """The joint term of columns on their grid: of one network where it is trained, or factored."""
+    if grid.smooth or _has_networks(options):
+        architecture = options.architecture(grid.n_inputs)
+        return SmoothTerm(pair, grid, architecture, options.prior_groups, options.pure)
+    architecture = options.architecture(len(grid.axes))
+    return MixedTerm(pair, grid, architecture, options.prior_groups, options.pure)

@@ -73,11 +73,14 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
                 break
             stage = wider
             left = [pair for pair in left if pair not in tried]
-            if stage.interrupted or not _active_pairs(stage) & set(tried):
+            # In the paper dropped pairs are not replaced.
+            once = run.prepared.solver.trained
+            if once or stage.interrupted or not _active_pairs(stage) & set(tried):
                 break
     except KeyboardInterrupt:
         # Training returns its best state by itself; otherwise the stage is unchanged.
         stage = replace(stage, reason="interrupted")
+    stage = run.prepared.solver.select(stage)
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage, run.is_out_of_time())
@@ -99,12 +102,15 @@ class _PairSearch:
     earlier: frozenset[tuple[int, ...]]
     categories: dict[int, Categories]
     summary: DataSummary
+    #: whether effects are those of trained networks
+    trained: bool = False
 
     @classmethod
     def of(cls, run: Run, pairs: Sequence[Pair], earlier: set[tuple[int, ...]]) -> _PairSearch:
         options, inputs = run.options, run.prepared
         request = options.interactions, options.interaction_score, options.max_pairs
-        return cls(*request, tuple(pairs), frozenset(earlier), inputs.categories, inputs.summary)
+        columns = inputs.categories, inputs.summary
+        return cls(*request, tuple(pairs), frozenset(earlier), *columns, inputs.solver.trained)
 
     def threshold(self, n_pairs: int, n_precisions: int = 2) -> float:
         """The log evidence gain that the weakest of ``n_pairs`` must have.
@@ -122,7 +128,8 @@ class _PairSearch:
 
     def score(self, stage: Stage, pairs: Sequence[Pair]) -> dict[Pair, float]:
         """Scores of some pairs on the residuals of a stage."""
-        values = interactions.score(
+        score = partial(interactions.score, trained=True) if self.trained else interactions.score
+        values = score(
             self.kind, stage.problem, stage.state, self.summary, pairs, self.categories
         ).tolist()
         return dict(zip(pairs, values, strict=True))
@@ -217,7 +224,7 @@ def _try_pairs(
     stays = [g for g in stage.dropped if g.term.features not in retried or g.term.kind == "level"]
     before = replace(stage, dropped=tuple(stays))
     task = TrainingTask("pairs", before, problem, state, partial(_threshold, stage, search))
-    wider = run.prepared.solver.train(task, rng, run.record)
+    wider = run.prepared.solver.select(run.prepared.solver.train(task, rng, run.record))
     # New pairs may only have replaced others, and an interrupt may have come before they were trained.
     gain = wider.state.evidence - stage.state.evidence
     least = _TUNED if not isinstance(search.requested, tuple) else -np.inf
@@ -242,7 +249,7 @@ def _try_pairs(
 def _is_judged(search: _PairSearch, wider: Stage, run: Run) -> bool:
     """Whether left-out rows are asked, too: not for pairs that the user named, or trained networks."""
     named = isinstance(search.requested, tuple)
-    return not (named or wider.interrupted or run.prepared.solver.networks_only)
+    return not (named or wider.interrupted or run.prepared.solver.trained)
 
 
 def _left_out_loss(stage: Stage, wider: Stage, run: Run) -> float | None:

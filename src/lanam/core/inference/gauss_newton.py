@@ -229,7 +229,7 @@ class GaussNewton:
 
     init_scales: ClassVar[tuple[float, ...]] = (1.0, 4.0, 16.0)
     pair_init_scales: ClassVar[tuple[float, ...]] = (1.0, 4.0)
-    networks_only: ClassVar[bool] = False
+    trained: ClassVar[bool] = False
     in_memory: ClassVar[bool] = False
 
     def initial_state(self, problem: Problem, rng: Rng) -> State:
@@ -289,6 +289,10 @@ class GaussNewton:
             return Stage(*newest, tuple(dropped), "interrupted", thresholds)
         reason = "converged" if converged else "max_iter"
         return Stage(problem, state, tuple(dropped), reason, thresholds)
+
+    def select(self, stage: Stage) -> Stage:
+        """The stage as it is: weak terms are dropped in training."""
+        return stage
 
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior at a state."""

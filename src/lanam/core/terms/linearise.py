@@ -73,8 +73,8 @@ def tangent(term: Term, expansion: Array, data_mass: Array) -> Array:
 
 
 def centred(term: Term, table: Array, data_mass: Array) -> Array:
-    """A table without its mean over the data; on a grid, its pure part."""
-    if isinstance(term.entries, Grid):
+    """A table without its mean over the data; of a pure joint term, its pure part."""
+    if isinstance(term.entries, Grid) and term.pure:
         return purify(table, data_mass, term.entries.shape)
     return table - data_mass @ table
 
