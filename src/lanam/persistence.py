@@ -94,7 +94,7 @@ def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
         model.dialect_ = saved.dialect
     if saved.calibration is not None:
         model.calibration_ = saved.calibration
-    model._exposed = saved.exposed
+    model._exposed, model._has_offset = saved.exposed, saved.offset
     if saved.output is not None:
         model.set_output(transform=saved.output)
     return model

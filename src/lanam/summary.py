@@ -87,12 +87,12 @@ class Summary:
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
         ``noise_columns`` (on which heteroscedastic noise depends, the most important first),
         ``noise_skewness`` and ``noise_excess_kurtosis`` (None for Gaussian residuals, counts and classes),
-        ``dispersion`` (of counts, the variance divided by the mean; else None), ``deviance_explained`` (on
-        the rows of the fit or, of many, on a sample, and therefore optimistic; R2 for Gaussian noise; None
-        for models of older files), ``intercept`` (a list for more than two classes), ``unit`` (of
-        contributions and importances), ``column_thresholds`` (the log evidence gains below which a column,
-        and one with a negligible effect, under 5% of the standard deviation of the prediction, is
-        dropped; None for ``solver="adam"``),
+        ``parameters`` (others of the likelihood, by name), ``dispersion`` (of counts, the variance divided
+        by the mean; else None), ``deviance_explained`` (on the rows of the fit or, of many, on a sample,
+        and therefore optimistic; R2 for Gaussian noise; None for models of older files), ``intercept`` (a
+        list for more than two classes), ``unit`` (of contributions and importances), ``column_thresholds``
+        (the log evidence gains below which a column, and one with a negligible effect, under 5% of the
+        standard deviation of the prediction, is dropped; None for ``solver="adam"``),
         ``interaction_thresholds`` (the lowest and the highest of tried interactions; None if none was
         tried, or in older files), ``classes`` (None for a
         regressor), ``n_iter`` and ``converged``, ``cautions`` (what speaks against trusting the fit, as in
@@ -247,6 +247,7 @@ class Summary:
             parts.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_words()}")
         if facts["dispersion"] is not None:
             parts.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
+        parts += [f"{name} {value:.3g}" for name, value in facts["parameters"].items()]
         parts.append(f"{ended} after {facts['n_iter']} iterations")
         fit = [] if facts["deviance_explained"] is None else [fit_words(facts)]
         lines = [
@@ -478,6 +479,7 @@ def summarise(
         "noise_skewness": None if model.shape is None else model.shape.skewness,
         "noise_excess_kurtosis": None if model.shape is None else model.shape.excess_kurtosis,
         "dispersion": family.dispersion(model),
+        "parameters": family.shown_parameters(model),
         "deviance_explained": _deviance_explained(model),
         "intercept": plain(model.intercept),
         "unit": family.words.adds_to(labels),

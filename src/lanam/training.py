@@ -19,20 +19,24 @@ from lanam import cautions
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
+from lanam.core.rows.located import Rows
+from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
 from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, warn_user
 from lanam.data.errors import ColumnRef, coded_missing, row_identifiers
 from lanam.data.recognition import code_of_missing, numbers_rows
 from lanam.engines.interface import Source
-from lanam.engines.roles import find_features, read_roles
+from lanam.engines.roles import ROW_ARGUMENTS, find_features, read_roles
 from lanam.engines.survey import survey
 from lanam.families import Encoding, Family
 from lanam.families.labels import number_labels
 from lanam.inputs import (
     read_columns,
     read_exposure,
+    read_offset,
     read_target_of,
+    read_trials,
     read_weights,
     require_enough,
     require_squares,
@@ -50,6 +54,8 @@ class FitInputs:
     sample_weight: Any = None
     exposure: Any = None
     drop: Sequence[str] = ()
+    trials: Any = None
+    offset: Any = None
 
 
 @dataclass
@@ -103,7 +109,7 @@ class TrainingRows:
         means = (spread.mean * spread.magnitude,)
         if self.encoding.likelihood.n_classes:
             means = tuple((summary.classes / summary.classes.sum()).tolist())
-        exposure = summary.total_weight if family.takes_exposure else None
+        exposure = summary.total_weight if family.weighs_exposure else None
         return Target(self.target_name, means, exposure)
 
     def with_record(self, model: FittedModel) -> FittedModel:
@@ -122,18 +128,23 @@ def deviance_explained(
 ) -> float | None:
     """Fraction of the intercept-only model's deviance that a model explains: R2 if it is Gaussian.
 
-    Log-densities are minus half the deviance. ``None`` if there is nothing to explain.
+    ``None`` if there is nothing to explain.
     """
     y, link = rows.response, scoring.link_mean(model, rows.columns)
+    likelihood = likelihood.with_parameters(model.parameters)
+    alone = Rows((), (), y, rows.weight, offset=rows.offset)
     if likelihood.quadratic:  # squares of tiny or huge responses stay within the floats
         y, link = y / magnitude, link / magnitude
+        alone = replace(alone, y=y)
     if likelihood.contrasts is not None:
         link = link @ likelihood.contrasts
     with np.errstate(all="ignore"):
-        null = np.broadcast_to(likelihood.fit_intercept_only(y, rows.weight), link.shape)
-        left, whole = (rows.weight @ likelihood.log_prob(y, f) for f in (link, null))
+        null = np.broadcast_to(fit_intercept_only(alone, likelihood), link.shape)
+        if rows.offset is not None:
+            link, null = link + rows.offset, null + rows.offset
+        left, whole = (rows.weight @ likelihood.deviance(y, f) for f in (link, null))
         explained = 1.0 - left / whole
-    return float(explained) if whole < 0.0 and np.isfinite(explained) else None
+    return float(explained) if whole > 0.0 and np.isfinite(explained) else None
 
 
 class InMemoryData:
@@ -159,18 +170,26 @@ class InMemoryData:
         columns, schema, n_rows = self._columns, self._schema, len(self._columns)
         weight = read_weights(self._inputs.sample_weight, n_rows)
         target = read_target_of(family, self._estimator, self._inputs.target, n_rows)
-        exposure = read_exposure(self._inputs.exposure, n_rows)
+        exposure = (
+            read_exposure(self._inputs.exposure, n_rows)
+            if self._inputs.trials is None
+            else read_trials(self._inputs.trials, n_rows)
+        )
+        given = self._inputs.offset
+        offset = None if given is None else read_offset(given, n_rows)
         if not weight.all():
             kept = weight > 0.0
             require_enough(int(kept.sum()))
             columns, target = np.asfortranarray(columns[kept]), target[kept]
             weight, exposure = weight[kept], exposure[kept]
+            offset = None if offset is None else offset[kept]
             schema = schema if self._fitted else schema.narrowed(columns)
         if self._fitted is not None:
             require_known_values(columns, schema)
         require_same_classes(classes, target)
         encoding = family.encoding(family.statistics(target, weight, exposure))
-        self._table = EncodedRows(columns, *encoding.response(target, weight, exposure))
+        response, weight, offset = encoding.response(target, weight, exposure, offset)
+        self._table = EncodedRows(columns, response, weight, offset=offset)
         whole = self._table if len(columns) == n_rows else None
         tables = partial(ArrayTables, self._table)
         return TrainingRows(
@@ -194,7 +213,9 @@ class ChunkedData:
     ) -> None:
         self._source, self._inputs, self._fitted = source, inputs, fitted
         roles = read_roles(
-            source, inputs.target, inputs.sample_weight, inputs.exposure, inputs.drop
+            source,
+            *(inputs.target, inputs.sample_weight, inputs.exposure, inputs.drop),
+            *(inputs.trials, inputs.offset),
         )
         self.dialect, self._categorical = source.dialect, estimator.categorical_features
         if fitted is None:
@@ -234,7 +255,8 @@ TrainingData: TypeAlias = InMemoryData | ChunkedData
 def fingerprint(table: EncodedRows) -> str:
     """A digest of rows in memory."""
     digest = hashlib.sha256()
-    for array in (table.columns, table.response, table.weight):
+    arrays = table.columns, table.response, table.weight
+    for array in arrays if table.offset is None else (*arrays, table.offset):
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
@@ -284,7 +306,7 @@ def name_of(target: object) -> str | None:
 
 def split_frame(inputs: FitInputs) -> FitInputs:
     """Take named columns out of a frame in memory; arguments that are values stay as they are."""
-    roles = {name: getattr(inputs, name) for name in ("target", "sample_weight", "exposure")}
+    roles = {name: getattr(inputs, name) for name in ROW_ARGUMENTS}
     named = [argument for argument, value in roles.items() if isinstance(value, str)]
     if not named and not inputs.drop:
         return inputs

@@ -27,6 +27,11 @@ BLOCK_SIZE = 1 << 20
 _MAX_BLOCK_SIZE = 1 << 30  # Arrow counts them with 32 bits
 
 TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
+#: As ``lanam.families`` has them, which ``lanam --help`` does not load.
+LikelihoodName = StrEnum(
+    "LikelihoodName",
+    ["gaussian", "lognormal", "student", "gamma", "poisson", "negative_binomial"],
+)
 Noise = StrEnum("Noise", ["auto", "constant"])
 Form = StrEnum("Form", ["json", "csv", "sql", "onnx"])
 Database = StrEnum("Database", ["sqlite", "duckdb", "standard"])
@@ -84,6 +89,7 @@ _TABLES = (
     "A table: .csv (or .csv.gz), .parquet, - for CSV from stdin, or a folder or glob of files.",
 )
 _EXPOSURE = ("COLUMN", "Exposure of the counts: a column, or one number for all rows.")
+_OFFSET = ("COLUMN", "Offset on the scale of the link: a column, or one number for all rows.")
 _COVERAGE = ("FRACTION", "Probability of the credible bands: 0.9 for 90%.")
 
 
@@ -162,7 +168,11 @@ class FitRequest(TableRequest):
         None, "COLUMNS", "Columns to leave out, such as identifiers: a,b."
     )
     sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
+    likelihood: LikelihoodName | None = _option(
+        None, None, "Distribution of the target: gaussian by default, poisson with --task counts."
+    )
     exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
+    offset: str | None = _option(None, "COLUMN", "Column of the offset, a known part of the link.")
     interactions: str = _option(
         DEFAULTS.interactions,
         "PAIRS",
@@ -234,6 +244,7 @@ class PredictRequest(TableRequest):
     )
     all_columns: bool = _flag("Copy all columns of the table to the output.", "--all-columns")
     exposure: str | None = _option(None, *_EXPOSURE)
+    offset: str | None = _option(None, *_OFFSET)
     prefix: str = _option("", "TEXT", "Prefix of the names of output columns.")
     block_size: int = _option(
         BLOCK_SIZE,
@@ -289,6 +300,7 @@ class ReportRequest(TableRequest):
         None, "COLUMN", "Column of sample weights; by default that of the fit.", "--weight"
     )
     exposure: str | None = _option(None, *_EXPOSURE)
+    offset: str | None = _option(None, *_OFFSET)
     title: str | None = _option(None, "TEXT", "Title of the report.")
     rows: int = _option(200, "N", "Number of example rows in the report; 0 for none.", least=0)
     all_rows: bool = _flag(

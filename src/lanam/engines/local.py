@@ -278,6 +278,7 @@ def _concatenated(tables: Sequence[EncodedRows]) -> EncodedRows:
         np.concatenate([table.response for table in tables]),
         np.concatenate([table.weight for table in tables]),
         tables[0].number,
+        None if tables[0].offset is None else np.concatenate([table.offsets for table in tables]),
     )
 
 

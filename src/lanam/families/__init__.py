@@ -5,18 +5,26 @@ from __future__ import annotations
 from lanam.errors import InputError, choose
 from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.bernoulli import BernoulliFamily
+from lanam.families.gamma import GammaFamily
 from lanam.families.gaussian import GaussianFamily, NoiseFamily
 from lanam.families.labels import ClassFamily
+from lanam.families.lognormal import LognormalFamily
+from lanam.families.negative_binomial import NegativeBinomialFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
+from lanam.families.student import StudentFamily
 
 __all__ = [
     "BERNOULLI",
     "FAMILIES",
+    "GAMMA",
     "GAUSSIAN",
+    "LOGNORMAL",
+    "NEGATIVE_BINOMIAL",
     "NOISE",
     "POISSON",
     "SOFTMAX",
+    "STUDENT",
     "ClassFamily",
     "Encoding",
     "Family",
@@ -25,13 +33,19 @@ __all__ = [
     "numeric_families",
 ]
 
-GAUSSIAN, POISSON = GaussianFamily(), PoissonFamily()
+GAUSSIAN, LOGNORMAL, STUDENT = GaussianFamily(), LognormalFamily(), StudentFamily()
+GAMMA = GammaFamily()
+POISSON, NEGATIVE_BINOMIAL = PoissonFamily(), NegativeBinomialFamily()
 BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
 NOISE = NoiseFamily()
 
 #: Families by their tag in fitted models and files; a new one is added here.
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (GAUSSIAN, POISSON, BERNOULLI, SOFTMAX, NOISE)
+    family.name: family
+    for family in (
+        *(GAUSSIAN, LOGNORMAL, STUDENT, GAMMA, POISSON, NEGATIVE_BINOMIAL),
+        *(BERNOULLI, SOFTMAX, NOISE),
+    )
 }
 
 
@@ -42,10 +56,10 @@ def find_family(tag: str) -> Family:
     --------
     >>> find_family("poisson").link.name
     'log'
-    >>> find_family("gamma")
+    >>> find_family("cauchy")
     Traceback (most recent call last):
         ...
-    lanam.errors.InputError: likelihood='gamma' is not known: choose 'gaussian' or 'poisson'
+    lanam.errors.InputError: likelihood='cauchy' is not known: choose 'gaussian', 'lognormal', ...
     """
     if isinstance(tag, str) and tag in FAMILIES:
         return FAMILIES[tag]

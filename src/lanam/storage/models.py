@@ -59,8 +59,9 @@ _NOISE = "noise "
 #: Keys of a model, and of a term: first those of single values, and of figures that nothing depends on.
 _SINGLE = ("likelihood", "noise_variance", "log_evidence", "stop_reason")
 _MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "noise_shape")
-#: Keys that files may lack: of models whose noise counts as known, and of older versions.
-_OPTIONAL = ("noise_df",)
+#: Keys that files may lack: of models whose noise counts as known or whose likelihood has no parameters,
+#: and of older versions.
+_OPTIONAL = ("noise_df", "parameters")
 _FIGURES = ("importance", "effective_parameters", "evidence")
 #: Types of the figures in the history that are read again, and those that must be finite. A constant target
 #: has no deviance to explain.
@@ -96,6 +97,7 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         "noise": None if model.noise is None else _write_noise(model.noise, arrays),
         "noise_shape": None if model.shape is None else model.shape.as_lists(),
         **({"noise_df": model.noise_df} if math.isfinite(model.noise_df) else {}),
+        **({"parameters": list(model.parameters)} if model.parameters else {}),
     }
 
 
@@ -165,7 +167,17 @@ def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> Fi
         require(find_family(likelihood).has_noise, "the noise's degrees of freedom")
         noise_df = fields.number("noise_df", _LEAST_DF)
     model = _read_sum(fields, likelihood, arrays, n_levels)
-    return replace(model, noise=noise, shape=shape, noise_df=noise_df)
+    own = _read_parameters(fields, model)
+    return replace(model, noise=noise, shape=shape, noise_df=noise_df, parameters=own)
+
+
+def _read_parameters(fields: Fields, model: FittedModel) -> tuple[float, ...]:
+    """The likelihood's own parameters, within their bounds."""
+    values = fields.numbers("parameters", 0.0) if "parameters" in fields.values else ()
+    bounds = find_family(model.likelihood).bounds_of(len(values))
+    within = [low <= value <= high for value, (low, high) in zip(values, bounds, strict=False)]
+    require(len(values) == len(bounds) and all(within), "the parameters of the likelihood")
+    return tuple(values)
 
 
 def _read_shape(content: object) -> NoiseShape:

@@ -55,7 +55,8 @@ class SavedModel:
 
     ``estimator`` is the name of its class, ``output`` the container of ``set_output``, ``notes`` are for
     readers of the file, ``metadata`` is the user's: names with strings, numbers, booleans or None.
-    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files,
+    ``exposed`` is whether counts were fitted with exposures or trials, ``offset`` whether any family with
+    offsets, ``dialect`` that of the fit's CSV files,
     ``provenance`` the fit's data and date, which older files lack.
     """
 
@@ -75,10 +76,11 @@ class SavedModel:
     exposed: bool = False
     dialect: Dialect | None = None
     provenance: Provenance | None = None
+    offset: bool = False
 
 
 #: Keys that not every file has, and those that every file has; the calibration is in arrays.
-_OPTIONAL = ("dialect", "provenance")
+_OPTIONAL = ("dialect", "provenance", "offset")
 _KEYS = {field.name for field in fields(SavedModel)} - {"calibration", *_OPTIONAL} | {"lanam"}
 
 
@@ -109,6 +111,7 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "_exposed", False),
         getattr(estimator, "dialect_", None),
         estimator.provenance_,
+        getattr(estimator, "_has_offset", False),
     )
 
 
@@ -147,6 +150,8 @@ def to_bytes(saved: SavedModel) -> bytes:
     }
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
+    if saved.offset:
+        content["offset"] = True
     if saved.provenance is not None:
         content["provenance"] = write_provenance(saved.provenance, arrays)
     data = container.pack(Contents(content, arrays))
@@ -242,8 +247,11 @@ def _read(contents: Contents) -> SavedModel:
         exposed=fields.flag("exposed"),
         dialect=_read_dialect(values.get("dialect"), values["metadata"]),
         provenance=read_provenance(values.get("provenance"), arrays),
+        offset="offset" in values and fields.flag("offset"),
     )
-    require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
+    family = find_family(model.likelihood)
+    require(not saved.exposed or family.takes_exposure or family.takes_trials, "the exposure")
+    require(not (saved.offset and family.link.several), "the offset")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
     require_sound(model, schema, saved.calibration)

@@ -145,17 +145,19 @@ def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     counts.append(cast(Array, sums))
     # As floats, which have the same order.
     numbers = [(hash_ >> np.uint64(11)).astype(np.float64) for hash_ in hashes]
-    return counts + _smallest([*numbers, table.columns, table.response, table.weight], n_sample)
+    offset = np.empty((len(table), 0)) if table.offset is None else table.offset[:, None]
+    rows = [*numbers, table.columns, table.response, table.weight, offset]
+    return counts + _smallest(rows, n_sample)
 
 
 def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
-    """Distinct rows with the smallest hashes: these, columns, response, and the weight of all copies.
+    """Distinct rows with the smallest hashes: these, columns, response, the weight of all copies, offset.
 
     They are in the order of the first hash, which the columns' order does not change.
     """
     if n_sample == 0:
         return [array[:0] for array in sample]
-    hashes, identity, columns, response, weight = sample
+    hashes, identity, columns, response, weight, offset = sample
     candidates = np.arange(len(hashes))
     if len(hashes) > 4 * n_sample:
         # Sort few of them, unless many are copies.
@@ -167,7 +169,7 @@ def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
     starts = np.flatnonzero(np.r_[True, (numbers[:, 1:] != numbers[:, :-1]).any(axis=0)])
     mass = np.add.reduceat(weight[order], starts)[:n_sample]
     first = order[starts[:n_sample]]
-    return [hashes[first], identity[first], columns[first], response[first], mass]
+    return [*(part[first] for part in (hashes, identity, columns, response)), mass, offset[first]]
 
 
 def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals) -> Totals:
@@ -177,7 +179,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     merged = [np.array([n_rows + n_more, *astuple(total)]), next(one) + next(two)]
     merged.append(sketches.merge_counts(next(one), next(two)))
     merged.append(next(one) + next(two))  # of unsigned integers, modulo 2^64
-    samples = [np.concatenate(pair) for pair in zip(islice(one, 5), islice(two, 5), strict=True)]
+    samples = [np.concatenate(pair) for pair in zip(islice(one, 6), islice(two, 6), strict=True)]
     merged += _smallest(samples, n_sample)
     for n_levels in levels:
         pair = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
@@ -190,8 +192,11 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
 def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
-    classes, smallest, sums, _, _, sampled, response, weight = islice(parts, 8)
-    sample = EncodedRows(np.asfortranarray(sampled), response, weight) if len(response) else None
+    classes, smallest, sums, _, _, sampled, response, weight, offset = islice(parts, 9)
+    sample = None
+    if len(response):
+        known = offset[:, 0] if offset.shape[1] else None
+        sample = EncodedRows(np.asfortranarray(sampled), response, weight, offset=known)
     columns = []
     for n_levels in levels:
         sketch = sketches.from_arrays(islice(parts, _SKETCH_ARRAYS))
