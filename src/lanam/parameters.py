@@ -184,6 +184,7 @@ class RegressorParameters(Parameters):
     """Parameters of the regressor alone."""
 
     likelihood: str = "gaussian"  # of those that ``families`` knows
+    tweedie_power: Any = "auto"  # which that family reads
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
 

@@ -77,8 +77,14 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
           "negative_binomial" (the mean plus a learned multiple of its square), with an ``exposure`` in
           :meth:`fit` if they were counted over different times or populations.
 
-        All but the first two have a logarithmic link: contributions are added to the logarithm of the mean
-        ("lognormal": of the median).
+        - Amounts that can be zero, per ``exposure``: "tweedie" (a Poisson number of Gamma amounts).
+        - Successes among ``trials``: "binomial".
+
+        "gaussian" and "student" add contributions to y, "binomial" to the log-odds, all others to the
+        logarithm of the mean ("lognormal": of the median).
+    tweedie_power : "auto" or float, default="auto"
+        For "tweedie", the power of the mean that the variance is proportional to, between 1 and 2: learned,
+        or this number.
     noise : {"auto", "constant"}, default="auto"
         "auto" allows heteroscedastic Gaussian noise (its log variance a sum of functions of single columns)
         and a non-Gaussian residual distribution, each if it improves the cross-validated log-likelihood.
@@ -158,10 +164,11 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     dispersion_ : float
         For "poisson", the ratio of the variance of counts to their mean: 1 for a Poisson distribution, more
         with overdispersion. For "negative_binomial" and "gamma" the coefficient of the squared mean in the
-        variance. NaN for others.
+        variance, for "tweedie" that of the mean's power. NaN for others.
     family_parameters_ : dict
         The likelihood's own parameters that were learned, by name: "shape" ("gamma"), "dispersion"
-        ("negative_binomial"), "scale" and "degrees_of_freedom" ("student"); empty for others.
+        ("negative_binomial"), "scale" and "degrees_of_freedom" ("student"), "dispersion" and "power"
+        ("tweedie"); empty for others.
     log_evidence_ : float
         Log evidence (log marginal likelihood) of the training data.
     interaction_scores_ : InteractionScores
@@ -206,7 +213,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     @property
     def _asked_family(self) -> Family:
-        return find_family(self.likelihood)
+        return find_family(self.likelihood).configured(self.get_params(deep=False))
 
     def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         family = find_family(model.likelihood)

@@ -132,7 +132,7 @@ def deviance_explained(
     """
     y, link = rows.response, scoring.link_mean(model, rows.columns)
     likelihood = likelihood.with_parameters(model.parameters)
-    alone = Rows((), (), y, rows.weight, offset=rows.offset)
+    alone = Rows((), (), y, rows.weight, precision=rows.precision, offset=rows.offset)
     if likelihood.quadratic:  # squares of tiny or huge responses stay within the floats
         y, link = y / magnitude, link / magnitude
         alone = replace(alone, y=y)
@@ -142,7 +142,7 @@ def deviance_explained(
         null = np.broadcast_to(fit_intercept_only(alone, likelihood), link.shape)
         if rows.offset is not None:
             link, null = link + rows.offset, null + rows.offset
-        left, whole = (rows.weight @ likelihood.deviance(y, f) for f in (link, null))
+        left, whole = (alone.information @ likelihood.deviance(y, f) for f in (link, null))
         explained = 1.0 - left / whole
     return float(explained) if whole > 0.0 and np.isfinite(explained) else None
 
@@ -188,8 +188,8 @@ class InMemoryData:
             require_known_values(columns, schema)
         require_same_classes(classes, target)
         encoding = family.encoding(family.statistics(target, weight, exposure))
-        response, weight, offset = encoding.response(target, weight, exposure, offset)
-        self._table = EncodedRows(columns, response, weight, offset=offset)
+        encoded = encoding.response(target, weight, exposure, offset)
+        self._table = encoded.with_columns(columns)
         whole = self._table if len(columns) == n_rows else None
         tables = partial(ArrayTables, self._table)
         return TrainingRows(
@@ -255,8 +255,8 @@ TrainingData: TypeAlias = InMemoryData | ChunkedData
 def fingerprint(table: EncodedRows) -> str:
     """A digest of rows in memory."""
     digest = hashlib.sha256()
-    arrays = table.columns, table.response, table.weight
-    for array in arrays if table.offset is None else (*arrays, table.offset):
+    extras = [array for array in (table.offset, table.precision) if array is not None]
+    for array in (table.columns, table.response, table.weight, *extras):
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

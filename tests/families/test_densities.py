@@ -73,6 +73,31 @@ def test_parameters_are_replaced_by_name(case):
         assert low < value < high
 
 
+@pytest.mark.parametrize("power", [1.05, 1.5, 1.95])
+@pytest.mark.parametrize("dispersion", [0.05, 1.0, 8.0])
+def test_tweedie_is_a_poisson_number_of_gamma_amounts(power, dispersion):
+    from scipy.stats import gamma, poisson
+
+    from lanam.families.tweedie import Tweedie
+
+    likelihood, f = Tweedie(dispersion, power), np.log([0.6, 2.0, 7.0])
+    for precision in (np.ones(3), np.array([0.3, 1.0, 2.5])):
+        y = np.array([0.0, 1.7, 9.0])
+        phi, mean = dispersion / precision, np.exp(f)
+        rate = mean ** (2.0 - power) / (phi * (2.0 - power))
+        number, shape = np.arange(1, 3000)[:, None], (2.0 - power) / (power - 1.0)
+        scale = phi * (power - 1.0) * mean ** (power - 1.0)
+        density = (poisson.pmf(number, rate) * gamma.pdf(y, number * shape, scale=scale)).sum(
+            axis=0
+        )
+        density[0] = np.exp(-rate[0])
+        found = precision * likelihood.log_prob(y, f) + likelihood.normaliser(y, precision)
+        np.testing.assert_allclose(found, np.log(density), rtol=1e-6, atol=1e-7)
+    step = 1e-5
+    finite = (likelihood.log_prob(y, f + step) - likelihood.log_prob(y, f - step)) / (2.0 * step)
+    np.testing.assert_allclose(likelihood.gradient(y, f), finite, rtol=1e-5)
+
+
 def test_without_dispersion_clusters_are_poisson():
     from scipy.stats import poisson
 

@@ -5,8 +5,10 @@ import pytest
 from scipy import stats
 
 from lanam.core.model.mixtures import GAUSSIAN, Mixture, standardised
+from lanam.families.binomial import BinomialOverLink
 from lanam.families.lognormal import LogMixture
 from lanam.families.student import as_mixture
+from lanam.families.tweedie import TweedieOverLink
 from tests.families.densities import CASES, MIXTURES
 
 #: Known links, small and large variances: one rule of integration each.
@@ -87,6 +89,34 @@ def test_crps(rows):
 def test_parts(rows):
     again = rows.part(np.array([2, 0, 2]))
     np.testing.assert_allclose(again.mean, rows.mean[[2, 0, 2]], rtol=1e-12)
+
+
+def test_tweedie_and_binomial_rows_agree_with_their_draws():
+    rng = np.random.default_rng(0)
+    exposure = np.array([0.5, 2.0, 1.0])
+    mean, variance = np.array([0.2, 1.0, -0.5]), np.array([0.0, 0.3, 0.01])
+    for rows, y in (
+        (TweedieOverLink(mean, variance, exposure, 1.4, 1.6), np.array([0.0, 3.0, 0.4])),
+        (BinomialOverLink(mean, variance, np.array([1.0, 9.0, 30.0])), np.array([1.0, 7.0, 10.0])),
+    ):
+        draws = rows.sample(200_000, rng)
+        np.testing.assert_allclose(draws.mean(axis=0), rows.mean, rtol=0.02)
+        np.testing.assert_allclose(draws.std(axis=0), rows.std, rtol=0.02)
+        np.testing.assert_allclose((draws <= y).mean(axis=0), rows.cdf(y), atol=0.005)
+        wanted = np.abs(draws - y).mean(axis=0)
+        wanted -= 0.5 * np.abs(draws - np.roll(draws, 7, axis=0)).mean(axis=0)
+        np.testing.assert_allclose(rows.crps(y), wanted, rtol=0.03, atol=2e-3)
+        lower, upper = rows.interval(rows.score(y).max()).T
+        assert ((lower <= y) & (y <= upper)).all()
+        reached = rows.cdf(rows.ppf(0.8))
+        assert (reached >= 0.8 - 1e-9).all()
+
+
+def test_many_amounts_are_summed_as_well():
+    rows = TweedieOverLink(np.array([3.0, 6.0]), np.zeros(2), np.full(2, 4.0), 0.05, 1.5)
+    draws = rows.sample(100_000, np.random.default_rng(0))
+    at = rows.ppf(0.9)
+    np.testing.assert_allclose((draws <= at).mean(axis=0), 0.9, atol=0.004)
 
 
 class TestLognormal:

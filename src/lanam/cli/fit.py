@@ -359,6 +359,14 @@ def _family(request: FitRequest) -> Family:
     return TASKS[request.task or "regression"]
 
 
+def _power(text: str) -> str | float:
+    """The value of ``--tweedie-power``, which the library checks."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _require_one_family(request: FitRequest) -> None:
     """Reject a likelihood that is not one of the task's."""
     if request.likelihood is None or request.task is None:
@@ -383,7 +391,11 @@ def _estimator(
     if family.link.classes:
         model = LANAMClassifier()
     else:
-        model = LANAMRegressor(likelihood=family.name, noise=request.noise.value)
+        model = LANAMRegressor(
+            likelihood=family.name,
+            tweedie_power=_power(request.tweedie_power),
+            noise=request.noise.value,
+        )
     model.set_params(
         max_iter=request.max_iter,
         n_restarts=request.n_restarts,

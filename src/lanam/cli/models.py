@@ -126,7 +126,7 @@ def given_columns(model: Estimator, source: FileSource, request: GivenRequest) -
     """The columns of exposure, trials and offset, or one number for all rows."""
     return Given(
         exposure=exposure_column(model, source, request.exposure),
-        trials=_given_column(model, source, "trials", None),
+        trials=_given_column(model, source, "trials", request.trials),
         offset=_given_column(model, source, "offset", request.offset),
     )
 

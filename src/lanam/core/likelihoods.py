@@ -90,6 +90,10 @@ class Likelihood(ABC):
     def log_prob(self, y: Array, f: Array) -> Array:
         """Log-density at unit noise, up to terms that do not depend on ``f``."""
 
+    def normaliser(self, y: Array, precision: Array | None) -> Array | None:
+        """What a log-density that scales with the row's ``precision`` has besides; None for nothing."""
+        return None
+
     @abstractmethod
     def gradient(self, y: Array, f: Array) -> Array:
         """Derivative of the log-density in ``f``."""

@@ -64,8 +64,7 @@ class Encoder:
         if not isinstance(targets.weighted, slice):
             columns = np.asfortranarray(columns[targets.weighted])
         with in_chunk(chunk, self.roles.target):
-            response, weight, offset = self._response(targets)
-            return EncodedRows(columns, response, weight, chunk.number, offset)
+            return self._response(targets).with_columns(columns, chunk.number)
 
     def _response(self, targets: Targets) -> Encoded:
         values, labels = targets.values, targets.labels

@@ -456,6 +456,17 @@ def _count_response(graph: _Graph, model: CompleteModel, mean: str, variances: s
     _name_result(graph, graph("Add", rate, square), "observation_variance", 1)
 
 
+def _trial_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
+    """Of one trial."""
+    one = graph.constant(1.0)
+    odds = _moderated(graph, mean, variances)
+    other = graph("Add", one, _exponential(graph, graph("Neg", odds)))
+    probability = graph("Div", one, other)
+    _name_result(graph, probability, "prediction", 1)
+    rest = graph("Sub", one, probability)
+    _name_result(graph, graph("Mul", probability, rest), "observation_variance", 1)
+
+
 def _two_classes_response(
     graph: _Graph, _: CompleteModel, mean: str, variances: str, __: str
 ) -> None:
@@ -494,6 +505,7 @@ _RESPONSES = {
     "lognormal": _lognormal_response,
     "gamma": _amount_response,
     "negative_binomial": _clustered_response,
+    "binomial": _trial_response,
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,

@@ -595,6 +595,12 @@ def _count_response(_: PortableModel, __: int) -> list[str]:
     return [rate, f"{rate} + {rate} * {rate} * {beyond}"]
 
 
+def _trial_response(portable: PortableModel, n_classes: int) -> list[str]:
+    """Of one trial."""
+    other, probability = _two_classes_response(portable, n_classes)
+    return [probability, f"({probability}) * ({other})"]
+
+
 def _two_classes_response(_: PortableModel, __: int) -> list[str]:
     odds = f"(m0 / sqrt(1e0 + {number(math.pi / 8.0)} * v0_0))"
     return [f"1e0 / (1e0 + {exponential(f'({sign}{odds})')})" for sign in ("", "-")]
@@ -620,6 +626,7 @@ _RESPONSES = {
     "lognormal": _lognormal_response,
     "gamma": _amount_response,
     "negative_binomial": _clustered_response,
+    "binomial": _trial_response,
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,

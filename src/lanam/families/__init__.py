@@ -5,6 +5,7 @@ from __future__ import annotations
 from lanam.errors import InputError, choose
 from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.bernoulli import BernoulliFamily
+from lanam.families.binomial import BinomialFamily
 from lanam.families.gamma import GammaFamily
 from lanam.families.gaussian import GaussianFamily, NoiseFamily
 from lanam.families.labels import ClassFamily
@@ -13,9 +14,11 @@ from lanam.families.negative_binomial import NegativeBinomialFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
 from lanam.families.student import StudentFamily
+from lanam.families.tweedie import TweedieFamily
 
 __all__ = [
     "BERNOULLI",
+    "BINOMIAL",
     "FAMILIES",
     "GAMMA",
     "GAUSSIAN",
@@ -25,6 +28,7 @@ __all__ = [
     "POISSON",
     "SOFTMAX",
     "STUDENT",
+    "TWEEDIE",
     "ClassFamily",
     "Encoding",
     "Family",
@@ -34,7 +38,7 @@ __all__ = [
 ]
 
 GAUSSIAN, LOGNORMAL, STUDENT = GaussianFamily(), LognormalFamily(), StudentFamily()
-GAMMA = GammaFamily()
+GAMMA, TWEEDIE, BINOMIAL = GammaFamily(), TweedieFamily(), BinomialFamily()
 POISSON, NEGATIVE_BINOMIAL = PoissonFamily(), NegativeBinomialFamily()
 BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
 NOISE = NoiseFamily()
@@ -43,7 +47,7 @@ NOISE = NoiseFamily()
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        *(GAUSSIAN, LOGNORMAL, STUDENT, GAMMA, POISSON, NEGATIVE_BINOMIAL),
+        *(GAUSSIAN, LOGNORMAL, STUDENT, GAMMA, TWEEDIE, POISSON, NEGATIVE_BINOMIAL, BINOMIAL),
         *(BERNOULLI, SOFTMAX, NOISE),
     )
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +20,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
+from lanam.core.rows.tables import EncodedRows
 from lanam.families.links import IDENTITY, Link, Words
 
 
@@ -62,11 +63,16 @@ def mixed_labels() -> ValueError:
 
 
 class Encoded(NamedTuple):
-    """Response, weight and offset of some rows, as the core fits them."""
+    """Response, weight, offset and precision of some rows, as the core fits them."""
 
     response: Array
     weight: Array
-    offset: Array | None
+    offset: Array | None = None
+    precision: Array | None = None
+
+    def with_columns(self, columns: Array, number: int = 0) -> EncodedRows:
+        """The rows with these columns."""
+        return EncodedRows(columns, self.response, self.weight, number, self.offset, self.precision)
 
 
 @dataclass(frozen=True)
@@ -125,8 +131,8 @@ class Encoding:
         response, weight = self.family.respond(self, target, weight, exposure)
         offset = self.family.known_link(exposure, offset)
         if offset is not None and self.likelihood.standardised:  # exactly
-            return Encoded(response - offset, weight, None)
-        return Encoded(response, weight, offset)
+            return Encoded(response - offset, weight)
+        return Encoded(response, weight, offset, self.family.precision(exposure))
 
     def to_user(self, model: FittedModel) -> FittedModel:
         """The core's model in the user's unit of exposure, with the evidence of y itself."""
@@ -175,6 +181,10 @@ class Family(ABC):
     #: upper bound of the noise, beyond which no fit comes
     most_noise: ClassVar[float] = math.inf
 
+    def configured(self, arguments: Mapping[str, Any]) -> Family:
+        """The family with what the estimator's arguments say of it."""
+        return self
+
     # y
 
     def check(self, y: Array) -> Array:
@@ -200,6 +210,10 @@ class Family(ABC):
     def known_link(self, exposure: Array, offset: Array | None) -> Array | None:
         """The known part of the link in each row; None if it is zero everywhere."""
         return offset
+
+    def precision(self, exposure: Array) -> Array | None:
+        """What divides the dispersion of each row; None for one."""
+        return None
 
     # the core
 

@@ -34,7 +34,7 @@ _CHUNK_VALUES = 1 << 20
 
 #: Steps to a quantile, and its relative precision.
 _MOST_STEPS = 200
-_PRECISION = 1e-10
+_PRECISION = 1e-9
 #: Points of the integrals of the CRPS on either side of the observation, and the tail they leave out.
 _CRPS_POINTS = 48
 _CRPS_TAIL = 1e-7

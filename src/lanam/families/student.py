@@ -69,7 +69,7 @@ class StudentT(Likelihood):
 
 @lru_cache(maxsize=64)
 def as_mixture(degrees_of_freedom: float) -> tuple[float, NoiseShape]:
-    """Student's t as a mixture of Gaussians, over its precision: its variance, and the shape at variance one.
+    """Student's t as a mixture of Gaussians over its precision: its variance, and shape at variance one.
 
     The logarithm of the precision has a smooth density, on which a lattice is exact to rounding but for the
     tail that it leaves out.

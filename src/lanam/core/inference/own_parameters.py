@@ -25,7 +25,13 @@ from lanam.core.arrays import Array
 from lanam.core.inference.problem import Problem, State
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.located import AnyRows, Rows, added
-from lanam.core.rows.statistics import CHUNK_ROWS, Around, fit_intercept_only, own_curvature
+from lanam.core.rows.statistics import (
+    CHUNK_ROWS,
+    Around,
+    fit_intercept_only,
+    log_densities,
+    own_curvature,
+)
 from lanam.core.rows.tables import Totals
 
 #: The distance of neighbouring parameters in logarithms.
@@ -64,10 +70,18 @@ def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood
     """The likelihood with the best parameters around a prediction; rows have this mean leverage."""
     likelihood = around.likelihood
     low, high = np.log(np.array(likelihood.bounds)).T
-    logs = np.clip(np.log(likelihood.parameters), low, high)
+    free = np.flatnonzero(low < high)
+    whole = np.clip(np.log(likelihood.parameters), low, high)
+    low, high, logs = low[free], high[free], whole[free]
+
+    def at(logs: Array) -> Likelihood:
+        moved = whole.copy()
+        moved[free] = logs
+        return likelihood.with_parameters(np.exp(moved).tolist())
+
     best, value = logs, -np.inf
     for _ in range(_MOST_STEPS):
-        candidates = [likelihood.with_parameters(np.exp(at).tolist()) for at in _neighbours(logs)]
+        candidates = list(map(at, _neighbours(logs)))
         (sums,) = rows.total(partial(_objectives, around, candidates, leverage))
         if sums[0] < value:  # too far
             logs = 0.5 * (best + logs)
@@ -77,7 +91,7 @@ def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood
         logs = np.clip(best + _newton(gradient, hessian), low, high)
         if gradient @ (logs - best) < _TOL:
             break
-    return likelihood.with_parameters(tuple(np.exp(best).tolist()))
+    return at(best)
 
 
 def _newton(gradient: Array, hessian: Array) -> Array:
@@ -119,7 +133,7 @@ def _objectives(
             gamma = own_curvature(likelihood.curvature(f))
             log_gamma = np.log(np.maximum(gamma, np.finfo(float).tiny))
             each = log_gamma if log_gamma.ndim == 1 else log_gamma.sum(axis=1)
-            values = likelihood.log_prob(part.y, f) - 0.5 * leverage * each
+            values = log_densities(part, likelihood, f) - 0.5 * leverage * each
             return float(part.weight @ values)
 
         return (np.array([objective(likelihood) for likelihood in candidates]),)

@@ -64,7 +64,7 @@ class Rows:
         """Rows of a table, located in all terms."""
         y = units.standard(table.response)
         empty = cls((), (), y, table.weight, columns=table.columns, n_threads=n_threads, log=log)
-        empty = replace(empty, offset=table.offset)
+        empty = replace(empty, offset=table.offset, precision=table.precision)
         return empty.with_terms(terms)
 
     def __len__(self) -> int:

@@ -74,12 +74,19 @@ def _log_likelihood(
     return added(parts, CHUNK_ROWS, lambda part: (_value(part, likelihood, values, intercept),))
 
 
+def log_densities(part: Rows, likelihood: Likelihood, f: Array) -> Array:
+    """The log-density of each row's observation, with the row's precision, at unit noise."""
+    values, rest = likelihood.log_prob(part.y, f), likelihood.normaliser(part.y, part.precision)
+    values = values if part.precision is None else part.precision * values
+    return values if rest is None else values + rest
+
+
 def _value(
     part: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> Array:
     """The log-likelihood of rows in memory."""
     f = predict(part, values, intercept)
-    return np.array(part.information @ likelihood.log_prob(part.y, f))
+    return np.array(part.weight @ log_densities(part, likelihood, f))
 
 
 def fit_intercept_only(rows: AnyRows, likelihood: Likelihood) -> Intercept:
@@ -179,7 +186,7 @@ class Around:
         exact = self.likelihood.quadratic
         f = np.zeros(len(part)) if exact else self.predict(part)
         gradient, curvature = self.derivatives(part, f)
-        value = float(part.information @ self.likelihood.log_prob(part.y, f))
+        value = float(part.weight @ log_densities(part, self.likelihood, f))
         if part.offset is not None:  # the quadratic is one in what is added to it
             f = f - part.offset
         bent = curved(curvature, f)

@@ -8,7 +8,7 @@ partitions on other machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ class EncodedRows:
     """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's.
 
     ``offset`` is the known part of the prediction on the link scale; None if it is zero everywhere.
+    ``precision`` divides the likelihood's dispersion (the exposure of an amount); None if it is one.
     """
 
     columns: Array
@@ -33,14 +34,21 @@ class EncodedRows:
     weight: Array
     number: int = 0
     offset: Array | None = None
+    precision: Array | None = None
 
     def __len__(self) -> int:
         return len(self.response)
 
     @property
-    def offsets(self) -> Array:
-        """The offsets (n,), zeros where there are none."""
-        return np.zeros(len(self)) if self.offset is None else self.offset
+    def extras(self) -> list[Array]:
+        """Offset and precision as columns (n, 1); (n, 0) where there is none."""
+        parts = (self.offset, self.precision)
+        return [np.empty((len(self), 0)) if part is None else part[:, None] for part in parts]
+
+    def with_extras(self, *extras: Array) -> EncodedRows:
+        """These rows with the extras of such."""
+        offset, precision = (each[:, 0] if each.shape[1] else None for each in extras)
+        return replace(self, offset=offset, precision=precision)
 
 
 #: Goes over chunks once; it can be pickled: a function of a module, or a ``partial`` of one.
