@@ -61,6 +61,15 @@ class BinomialOverLink(CountsOverLink):
         odds = moderated_log_odds(self.link_mean, self.link_variance)
         return np.asarray(self.trials * expit(odds))
 
+    @property
+    def std(self) -> Array:
+        """Of the trials at the mean probability, and of the probability that they share."""
+        chance = self.mean / self.trials
+        own = self._average(lambda rows, link: expit(link))
+        squares = self._average(lambda rows, link: np.square(expit(link)))
+        shared = self.trials * (self.trials - 1.0) * np.maximum(squares - own**2, 0.0)
+        return np.asarray(np.sqrt(self.mean * (1.0 - chance) + shared))
+
     def mean_at(self, link: Array) -> Array:
         return np.asarray(self.trials[:, None] * expit(link))
 
