@@ -171,7 +171,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         with Session(options, self.random_state, self.verbose) as session:
             data = self._open(inputs, session, checkpoint is not None)
             pairs = read_interactions(self.interactions, data.names)
-            rows = data.read(self._asked_family)
+            family = self._choose_family(data, inputs, session)
+            rows = data.read(family)
             require_applicable(options, rows.schema, rows.encoding)
             refuse_given(rows.encoding.family, exposure, trials, offset)
             self._learn_classes(rows.encoding.classes)
@@ -204,11 +205,20 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             session.seed,
             on_summary=rows.check,
         )
-        model = rows.encoding.to_user(rows.with_record(model))
+        model = self._with_remark(rows.with_record(model), rows, session)
+        model = rows.encoding.to_user(model)
         score = session.options.interaction_score
         self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
         self.provenance_ = provenance(rows.fingerprint, rows.target)
+
+    def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
+        """The response family of this fit."""
+        return self._asked_family
+
+    def _with_remark(self, model: FittedModel, rows: TrainingRows, session: Session) -> FittedModel:
+        """The model with a remark about its family, if there is one to make."""
+        return model
 
     def _open(
         self, inputs: FitInputs, session: Session, totals: bool, fitted: Schema | None = None
@@ -671,6 +681,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             n_rows=self._n_rows,
             classes=self._labels,
             edits=self.edits_,
+            family_scores=getattr(self, "family_scores_", None),
         )
 
     def edit_term(

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 
 from lanam.additive import AdditiveModel, weighted_mean
 from lanam.arguments import is_papers
+from lanam.choosing import better_than_gaussian, compare, suiting
 from lanam.chunked import averaged, in_chunks, summed
 from lanam.conformal import Calibration, calibrated_by
 from lanam.core.arrays import Array
@@ -22,10 +23,13 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.errors import InputError
 from lanam.explain import GlobalExplanation, describe_terms, explain_global, require_coverage
-from lanam.families import FAMILIES, Family, find_family
+from lanam.families import ANY, AUTO, FAMILIES, Family, find_family
 from lanam.families.base import link_interval
+from lanam.family_scores import FamilyScores
 from lanam.inputs import read_response, read_target, read_weights
 from lanam.parameters import RegressorParameters
+from lanam.sessions import Session
+from lanam.training import FitInputs, TrainingData, TrainingRows
 
 
 def _squares(model: Any, X: Any, y: Array, sample_weight: Array, **given: Any) -> Array:
@@ -79,6 +83,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
         - Amounts that can be zero, per ``exposure``: "tweedie" (a Poisson number of Gamma amounts).
         - Successes among ``trials``: "binomial".
+        - "auto": those that suit y are fitted without interactions and compared by log evidence
+          (``family_scores_``).
 
         "gaussian" and "student" add contributions to y, "binomial" to the log-odds, all others to the
         logarithm of the mean ("lognormal": of the median).
@@ -179,6 +185,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         Records of :meth:`edit_term`, in order; empty after a fit.
     family_ : Family
         The response family: link, predictive distribution, and encoding of the target.
+    family_scores_ : FamilyScores
+        With ``likelihood="auto"``, the families that suit y with their log evidences, best first.
     plan_ : FitPlan
         How the fit processed its rows: sizes of sufficient statistics, number of passes.
     provenance_ : Provenance or None
@@ -213,7 +221,34 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     @property
     def _asked_family(self) -> Family:
+        if self.likelihood == AUTO:
+            return ANY
         return find_family(self.likelihood).configured(self.get_params(deep=False))
+
+    def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
+        self.__dict__.pop("family_scores_", None)
+        if self.likelihood != AUTO:
+            return self._asked_family
+        given = {"exposed": inputs.exposure is not None, "trials": inputs.trials is not None}
+        arguments = self.get_params(deep=False)
+        found = [family.configured(arguments) for family in suiting(data.support(), **given)]
+        scores = compare(found, data, session.options, session.seed) if len(found) > 1 else []
+        self.family_scores_ = FamilyScores.of(scores or [(found[0].name, float("nan"))])
+        return next(each for each in found if each.name == self.family_scores_[0]["family"])
+
+    def _with_remark(self, model: FittedModel, rows: TrainingRows, session: Session) -> FittedModel:
+        if self.likelihood == AUTO and len(self.family_scores_) == 1:  # known only now
+            evidence = rows.encoding.to_user(model).log_evidence
+            self.family_scores_ = FamilyScores.of([(model.likelihood, evidence)])
+        if self.likelihood == AUTO or not model.history or not session.options.diagnostics:
+            return model
+        better = better_than_gaussian(model, rows, session.options, session.seed)
+        if better is None:
+            return model
+        *before, last = model.history
+        name, nats = better
+        history = *before, {**last, "better_family": name, "better_by": nats}
+        return replace(model, history=history)
 
     def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         family = find_family(model.likelihood)

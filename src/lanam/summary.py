@@ -18,6 +18,7 @@ from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import Edit, edit_words, signed_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.families import find_family
+from lanam.family_scores import FamilyScores
 from lanam.interactions import InteractionScores
 from lanam.text import (
     WIDTH,
@@ -87,6 +88,7 @@ class Summary:
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
         ``noise_columns`` (on which heteroscedastic noise depends, the most important first),
         ``noise_skewness`` and ``noise_excess_kurtosis`` (None for Gaussian residuals, counts and classes),
+        ``family`` and ``better_family`` (how the family was chosen, and which describes y better; or None),
         ``parameters`` (others of the likelihood, by name), ``dispersion`` (of counts, the variance divided
         by the mean; else None), ``deviance_explained`` (on the rows of the fit or, of many, on a sample,
         and therefore optimistic; R2 for Gaussian noise; None for models of older files), ``intercept`` (a
@@ -257,6 +259,8 @@ class Summary:
             *self._class_lines(),
             ", ".join([intercept_words(facts), *fit]),
             *facts["cautions"],
+            *([facts["family"]] if facts["family"] else []),
+            *([facts["better_family"]] if facts["better_family"] else []),
             f"importance: mean absolute contribution {facts['unit']}",
             *([_MISSINGNESS_KEY] if self._splits_importance() else []),
         ]
@@ -408,6 +412,17 @@ def _interaction_thresholds(model: FittedModel) -> list[float] | None:
     return found or None
 
 
+def _better_family(model: FittedModel) -> str | None:
+    """A remark on a family that describes the target better than the Gaussian; None if there is none."""
+    last = model.history[-1] if model.history else {}
+    if "better_family" not in last:
+        return None
+    return (
+        f"remark: likelihood={last['better_family']!r} describes a sample of these rows better, by "
+        f"{last['better_by']:.0f} nats"
+    )
+
+
 def shape_words(facts: Mapping[str, Any]) -> str:
     """How a residual distribution differs from a Gaussian.
 
@@ -443,6 +458,7 @@ def summarise(
     n_rows: int,
     classes: Sequence[Any] | NDArray[Any] | None = None,
     edits: tuple[Edit, ...] = (),
+    family_scores: FamilyScores | None = None,
 ) -> Summary:
     """The summary of a fitted model."""
     rng = np.random.default_rng(0)
@@ -480,6 +496,8 @@ def summarise(
         "noise_excess_kurtosis": None if model.shape is None else model.shape.excess_kurtosis,
         "dispersion": family.dispersion(model),
         "parameters": family.shown_parameters(model),
+        "family": None if family_scores is None else family_scores.words(),
+        "better_family": _better_family(model),
         "deviance_explained": _deviance_explained(model),
         "intercept": plain(model.intercept),
         "unit": family.words.adds_to(labels),

@@ -7,9 +7,9 @@ the target), and their summary is checked once the core has computed it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,10 +26,11 @@ from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, 
 from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, warn_user
 from lanam.data.errors import ColumnRef, coded_missing, row_identifiers
 from lanam.data.recognition import code_of_missing, numbers_rows
-from lanam.engines.interface import Source
-from lanam.engines.roles import ROW_ARGUMENTS, find_features, read_roles
+from lanam.engines.interface import Chunk, Source
+from lanam.engines.roles import ROW_ARGUMENTS, Roles, find_features, read_roles, read_targets
 from lanam.engines.survey import survey
-from lanam.families import Encoding, Family
+from lanam.families import GAUSSIAN, Encoding, Family
+from lanam.families.checks import Support
 from lanam.families.labels import number_labels
 from lanam.inputs import (
     read_columns,
@@ -165,6 +166,13 @@ class InMemoryData:
         )
         self.names = self._schema.names
 
+    def support(self) -> Support:
+        """What numbers the target has."""
+        n_rows = len(self._columns)
+        weight = read_weights(self._inputs.sample_weight, n_rows)
+        target = read_target_of(GAUSSIAN, self._estimator, self._inputs.target, n_rows)
+        return Support.of(target[weight > 0.0])
+
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
         """The rows, for a target of this family; ``classes`` are those of a model to add terms to."""
         columns, schema, n_rows = self._columns, self._schema, len(self._columns)
@@ -233,6 +241,12 @@ class ChunkedData:
             self._categorical = coded
         self._roles, self.names = roles, roles.features
 
+    def support(self) -> Support:
+        """See `InMemoryData`."""
+        roles = replace(self._roles, exposure=None, trials=None, offset=None)
+        job = partial(_support_of_chunks, roles)
+        return self._source.reduce(tuple(dict.fromkeys(roles.others)), job, Support.merged)
+
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
         """See `InMemoryData`."""
         encoder = survey(self._source, self._roles, self._categorical, family)
@@ -247,6 +261,11 @@ class ChunkedData:
         """See `InMemoryData`."""
         inputs = {**vars(self._inputs), "X": self._source.fingerprint}
         return {**inputs, "categorical_features": self._categorical}
+
+
+def _support_of_chunks(roles: Roles, chunks: Iterable[Chunk]) -> Support:
+    parts = (Support.of(read_targets(chunk, roles, GAUSSIAN).values) for chunk in chunks)
+    return reduce(Support.merged, parts, Support())
 
 
 TrainingData: TypeAlias = InMemoryData | ChunkedData

@@ -13,7 +13,7 @@ from lanam.cli.errors import CLIError, UsageError, in_flags
 from lanam.data import find_column
 from lanam.data.recognition import FREE_TEXT, IDENTIFIERS, recognise
 from lanam.engines.types import holds
-from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family, find_family
+from lanam.families import ANY, AUTO, BERNOULLI, GAUSSIAN, POISSON, Family, find_family
 from lanam.text import few
 
 #: Whole numbers below this are 64-bit integers.
@@ -57,7 +57,12 @@ class Decision:
     @property
     def family(self) -> Family:
         """The response family."""
-        return TASKS[self.task] if self.likelihood is None else find_family(self.likelihood)
+        return TASKS[self.task] if self.likelihood is None else family_of(self.likelihood)
+
+
+def family_of(likelihood: str) -> Family:
+    """The family of ``--likelihood``; of auto, one that takes what any of them takes."""
+    return ANY if likelihood == AUTO else find_family(likelihood)
 
 
 def task_of(likelihood: str) -> str:
@@ -68,7 +73,7 @@ def task_of(likelihood: str) -> str:
     >>> task_of("gamma"), task_of("negative_binomial")
     ('regression', 'counts')
     """
-    family = find_family(likelihood)
+    family = family_of(likelihood)
     if family.link.classes:
         return "classification"
     return "counts" if family.discrete else "regression"

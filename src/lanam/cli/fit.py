@@ -19,6 +19,7 @@ from lanam.cli.deciding import (
     TASKS,
     Decision,
     decide_task,
+    family_of,
     find_target,
     hold_out,
     read_pairs,
@@ -37,7 +38,7 @@ from lanam.engines.files import FileSource
 from lanam.engines.interface import Chunk
 from lanam.engines.roles import Roles, read_targets
 from lanam.errors import Message
-from lanam.families import Family, find_family
+from lanam.families import Family
 from lanam.parameters import DEFAULTS
 from lanam.provenance import held_out_rows
 from lanam.text import printable
@@ -355,7 +356,7 @@ def _ask(names: Sequence[str]) -> str:
 def _family(request: FitRequest) -> Family:
     """The family of ``--likelihood`` or ``--task``; that of regression by default."""
     if request.likelihood is not None:
-        return find_family(request.likelihood.value)
+        return family_of(request.likelihood.value)
     return TASKS[request.task or "regression"]
 
 
@@ -392,7 +393,7 @@ def _estimator(
         model = LANAMClassifier()
     else:
         model = LANAMRegressor(
-            likelihood=family.name,
+            likelihood=decision.likelihood or family.name,
             tweedie_power=_power(request.tweedie_power),
             noise=request.noise.value,
         )

@@ -30,7 +30,7 @@ TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
 #: As ``lanam.families`` has them, which ``lanam --help`` does not load.
 LikelihoodName = StrEnum(
     "LikelihoodName",
-    "gaussian lognormal student gamma tweedie poisson negative_binomial binomial",
+    "auto gaussian lognormal student gamma tweedie poisson negative_binomial binomial",
 )
 Noise = StrEnum("Noise", ["auto", "constant"])
 Form = StrEnum("Form", ["json", "csv", "sql", "onnx"])

@@ -7,7 +7,7 @@ from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.bernoulli import BernoulliFamily
 from lanam.families.binomial import BinomialFamily
 from lanam.families.gamma import GammaFamily
-from lanam.families.gaussian import GaussianFamily, NoiseFamily
+from lanam.families.gaussian import AnyFamily, GaussianFamily, NoiseFamily
 from lanam.families.labels import ClassFamily
 from lanam.families.lognormal import LognormalFamily
 from lanam.families.negative_binomial import NegativeBinomialFamily
@@ -17,6 +17,8 @@ from lanam.families.student import StudentFamily
 from lanam.families.tweedie import TweedieFamily
 
 __all__ = [
+    "ANY",
+    "AUTO",
     "BERNOULLI",
     "BINOMIAL",
     "FAMILIES",
@@ -43,6 +45,11 @@ POISSON, NEGATIVE_BINOMIAL = PoissonFamily(), NegativeBinomialFamily()
 BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
 NOISE = NoiseFamily()
 
+#: The value of ``likelihood`` that leaves the family to the evidence, and a family that takes all
+#: arguments.
+AUTO = "auto"
+ANY = AnyFamily()
+
 #: Families by their tag in fitted models and files; a new one is added here.
 FAMILIES: dict[str, Family] = {
     family.name: family
@@ -68,7 +75,10 @@ def find_family(tag: str) -> Family:
     if isinstance(tag, str) and tag in FAMILIES:
         return FAMILIES[tag]
     raise InputError(
-        "{given} is not known", choose(*numeric_families()), argument="likelihood", value=tag
+        "{given} is not known",
+        choose(*numeric_families(), AUTO),
+        argument="likelihood",
+        value=tag,
     )
 
 

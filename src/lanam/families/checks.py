@@ -1,6 +1,9 @@
-"""Checks of y that several families share."""
+"""What y may be: checks that several families share, and the numbers that it has."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,3 +67,25 @@ def require_positive(y: Array, likelihood: str) -> Array:
         "amounts that can be zero, or {likelihood='gaussian'} for a target that can be negative.",
     )
     return y
+
+
+@dataclass(frozen=True)
+class Support:
+    """What numbers y has."""
+
+    lowest: float = math.inf
+    highest: float = -math.inf
+    whole: bool = True
+    zeros: int = 0
+
+    @classmethod
+    def of(cls, y: Array) -> Support:
+        """The support of some targets."""
+        whole = bool((y == np.floor(y)).all())
+        ends = float(y.min(initial=math.inf)), float(y.max(initial=-math.inf))
+        return cls(*ends, whole, int((y == 0.0).sum()))
+
+    def merged(self, other: Support) -> Support:
+        """That of these targets and others."""
+        ends = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        return Support(*ends, self.whole and other.whole, self.zeros + other.zeros)

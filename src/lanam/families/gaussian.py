@@ -67,6 +67,13 @@ class GaussianFamily(Family):
         return float(np.sqrt(model.noise_variance))
 
 
+class AnyFamily(GaussianFamily):
+    """Before the family is chosen: takes exposures and trials, which decide what suits."""
+
+    takes_exposure = True
+    takes_trials = True
+
+
 class NoiseFamily(Family):
     """The log variance of heteroscedastic noise, so that its model can be explained."""
 

@@ -24,7 +24,7 @@ from lanam.core.model.fitted import (
 from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Axis, Categories, Entries, Grid, Knots, Levels
 from lanam.core.terms.networks import ACTIVATIONS, Architecture
-from lanam.families import FAMILIES, NOISE, find_family
+from lanam.families import FAMILIES, GAUSSIAN, NOISE, find_family
 from lanam.storage.errors import require
 from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
 from lanam.storage.values import decode, decode_all, encode
@@ -65,13 +65,14 @@ _OPTIONAL = ("noise_df", "parameters")
 _FIGURES = ("importance", "effective_parameters", "evidence")
 #: Types of the figures in the history that are read again, and those that must be finite. A constant target
 #: has no deviance to explain.
-_FINITE = ("parameters_per_row", "cooks_distance", "deviance_explained")
+_FINITE = ("parameters_per_row", "cooks_distance", "deviance_explained", "better_by")
 _RECORD = {
     "log_evidence": (int, float),
     **dict.fromkeys(_FINITE, (int, float)),
     "deviance_explained": (int, float, type(None)),
     "influential_row": (int, type(None)),
     "separated": (bool,),
+    "better_family": (str,),
 }
 _LARGEST_FLOAT = sys.float_info.max
 _TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
@@ -256,6 +257,8 @@ def _read_record(value: object) -> dict[str, Any]:
             require(type(number) in kinds, f"{key!r} of the history")
             require(type(number) is not int or _is_finite(number), f"{key!r} of the history")
     require(all(_is_finite(record.get(key) or 0.0) for key in _FINITE), "the history")
+    require(record.get("better_family", GAUSSIAN.name) in FAMILIES, "the better family")
+    require(("better_family" in record) == ("better_by" in record), "the better family")
     for key, is_item in _LISTS.items():
         items = record.get(key, [])
         require(type(items) is list and all(map(is_item, items)), f"{key!r} of the history")

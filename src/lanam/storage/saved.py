@@ -14,7 +14,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.editing import Edit
 from lanam.engines.dialects import Dialect
-from lanam.families import find_family
+from lanam.families import FAMILIES, find_family
 from lanam.provenance import Provenance
 from lanam.storage import container
 from lanam.storage.container import Contents
@@ -30,7 +30,7 @@ from lanam.storage.schemas import (
     write_schema,
 )
 from lanam.storage.soundness import require_sound
-from lanam.storage.values import decode_all, encode
+from lanam.storage.values import decode, decode_all, encode
 from lanam.version import __version__
 
 _REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
@@ -77,10 +77,11 @@ class SavedModel:
     dialect: Dialect | None = None
     provenance: Provenance | None = None
     offset: bool = False
+    family_scores: tuple[tuple[str, float], ...] = ()
 
 
 #: Keys that not every file has, and those that every file has; the calibration is in arrays.
-_OPTIONAL = ("dialect", "provenance", "offset")
+_OPTIONAL = ("dialect", "provenance", "offset", "family_scores")
 _KEYS = {field.name for field in fields(SavedModel)} - {"calibration", *_OPTIONAL} | {"lanam"}
 
 
@@ -112,6 +113,7 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "dialect_", None),
         estimator.provenance_,
         getattr(estimator, "_has_offset", False),
+        tuple(estimator.family_scores_.scores) if hasattr(estimator, "family_scores_") else (),
     )
 
 
@@ -150,6 +152,8 @@ def to_bytes(saved: SavedModel) -> bytes:
     }
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
+    if saved.family_scores:
+        content["family_scores"] = [[name, encode(score)] for name, score in saved.family_scores]
     if saved.offset:
         content["offset"] = True
     if saved.provenance is not None:
@@ -248,6 +252,7 @@ def _read(contents: Contents) -> SavedModel:
         dialect=_read_dialect(values.get("dialect"), values["metadata"]),
         provenance=read_provenance(values.get("provenance"), arrays),
         offset="offset" in values and fields.flag("offset"),
+        family_scores=_read_scores(values.get("family_scores", [])),
     )
     family = find_family(model.likelihood)
     require(not saved.exposed or family.takes_exposure or family.takes_trials, "the exposure")
@@ -256,6 +261,19 @@ def _read(contents: Contents) -> SavedModel:
     arrays.require_none_left()
     require_sound(model, schema, saved.calibration)
     return saved
+
+
+def _read_scores(values: object) -> tuple[tuple[str, float], ...]:
+    """Names of families and their log evidences."""
+    require(isinstance(values, list), "the scores of families")
+    scores = []
+    for item in values if isinstance(values, list) else []:
+        require(isinstance(item, list) and len(item) == 2, "the scores of families")
+        name, score = item[0], decode(item[1])
+        require(isinstance(name, str) and name in FAMILIES, "the scores of families")
+        require(type(score) is float, "the scores of families")
+        scores.append((name, float(score)))
+    return tuple(scores)
 
 
 def _read_dialect(values: object, metadata: object) -> Dialect | None:
