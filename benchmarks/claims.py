@@ -1,6 +1,6 @@
 """Insurance claims: frequency, severity and pure premium, with peers beside.
 
-``python -m benchmarks.claims --data DIR`` reads ``DIR/claims/ausprivauto0405.csv.gz`` (67,856 motor policies),
+``python -m benchmarks.claims --data DIR`` reads ``DIR/claims/ausprivauto0405.csv.gz`` (67,856 policies),
 fits every model to the training rows of each fold, and writes tidy results and a table of their means to
 ``--out``. Deviances are per unit of exposure (severity: per claim), of the problem's own distribution.
 """

@@ -249,7 +249,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     def family_(self) -> Family:
         """The response family of the fitted model."""
         check_is_fitted(self)
-        return find_family(self._model.likelihood)
+        return find_family(self._model.likelihood).of_model(self._model)
 
     @property
     def family_parameters_(self) -> dict[str, float | list[float]]:
@@ -461,6 +461,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """The classes of a classifier."""
         return None
 
+    @property
+    def _explained_labels(self) -> np.ndarray | None:
+        """The labels by which explanations name what contributions are to."""
+        return self._labels
+
     def _columns(self, X: Any) -> Array:
         """Rows to predict, encoded as an array with columns in the order of the fit."""
         check_is_fitted(self)
@@ -562,7 +567,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if input_features is not None:
             self._require_known(list(input_features))
         names = [term.name for term in self.terms_]
-        if self._labels is not None and len(self._labels) > 2:
+        if self._labels is not None and self.family_.link.several:
             labels = self._labels.tolist()
             names = [f"{name} [{label}]" for name in names for label in labels]
         return np.array(distinct(names), dtype=object)
@@ -679,7 +684,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self.interaction_scores_,
             estimator=type(self).__name__,
             n_rows=self._n_rows,
-            classes=self._labels,
+            classes=self._explained_labels,
             edits=self.edits_,
             family_scores=getattr(self, "family_scores_", None),
         )
@@ -784,7 +789,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         True
         """
         check_is_fitted(self)
-        return explain.explain_global(self._model, self._schema, self._labels)
+        return explain.explain_global(self._model, self._schema, self._explained_labels)
 
     def explain_local(self, X: Any) -> LocalExplanation:
         """Predictions of single rows, decomposed into contributions.
@@ -812,7 +817,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         schema, frame = self._schema, as_frame(X)
         if frame is not None:  # perhaps of another library than the training data
             schema = replace(schema, backend=frame.implementation.name.lower())
-        return explain.explain_local(self._model, schema, columns, self._labels)
+        return explain.explain_local(self._model, schema, columns, self._explained_labels)
 
     def report(
         self,
@@ -905,7 +910,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         n_classes = np.size(self._model.intercept)
         material = report.gather(
             self,
-            portable=explain.explain_portable(self._model, self._schema, self._labels),
+            portable=explain.explain_portable(self._model, self._schema, self._explained_labels),
             schema=self._schema,
             normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
             title=title,
@@ -1000,7 +1005,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if path is None and to is None:
             raise ValueError("path=None returns the content: specify its format with to=")
         kind = export.require_format(to) if path is None else export.format_of(path, to)
-        portable = explain.explain_portable(self._model, self._schema, self._labels)
+        portable = explain.explain_portable(self._model, self._schema, self._explained_labels)
         content = partial(
             export.render,
             kind,

@@ -73,7 +73,8 @@ class Outputs:
         if options.interval is not None:
             names += end_names(classes)
         if options.terms:
-            labels = [f" [{label}]" for label in classes] if len(classes) > 2 else [""]
+            several = self.model.family_.link.several
+            labels = [f" [{label}]" for label in classes] if several else [""]
             names += [f"intercept{label}" for label in labels]
             names += [f"term_{name}" for name in self.model.get_feature_names_out()]
         return [options.prefix + name for name in names]

@@ -16,18 +16,22 @@ from lanam.additive import AdditiveModel, generator, weighted_mean
 from lanam.chunked import averaged, in_chunks
 from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
 from lanam.core.arrays import Array
+from lanam.errors import InputError, choose
 from lanam.explain import require_coverage
-from lanam.families import BERNOULLI, ClassFamily, Family
+from lanam.families import BERNOULLI, ORDINAL, ClassFamily, Family
 from lanam.families.base import NewRows, link_interval
 from lanam.families.labels import number_labels
+from lanam.families.ordinal import OrdinalFamily
 from lanam.inputs import read_weights
-from lanam.parameters import refuse_class_weight
+from lanam.parameters import ClassifierParameters, refuse_class_weight
+from lanam.sessions import Session
+from lanam.training import FitInputs, TrainingData, order_of
 
 #: Maximum number of values in memory when each row has draws, or a covariance matrix of its classes.
 _CHUNK_VALUES = 1 << 22
 
 
-class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
+class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # type: ignore[misc]
     """Laplace-approximated neural additive model for classification.
 
     With two classes, the log-odds of the second are an intercept plus a sum of shape functions, one small
@@ -41,6 +45,11 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     Parameters
     ----------
+    likelihood : {"categorical", "ordinal"}, default="categorical"
+        "ordinal" for more than two classes in an order, such as grades: one sum of shape functions, whose
+        scale is divided by learned cut points (proportional odds). The order is that of an ordered
+        categorical dtype of y, otherwise the sorted one. Contributions are to the log-odds of passing
+        any of the cut points.
     interactions, interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation
         As in :class:`LANAMRegressor`.
     init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
@@ -51,7 +60,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Sorted class labels, the order of the columns of probabilities.
+        Sorted class labels, the order of the columns of probabilities; with ``likelihood="ordinal"`` in
+        the order of the grades.
+    family_parameters_ : dict
+        With ``likelihood="ordinal"`` the "cut_points", of which the first is 0; otherwise empty.
     intercept_ : float or ndarray of shape (n_classes,)
         Mean log-odds over the training data; with more than two classes, the mean centred logits.
     terms_, log_evidence_, interaction_scores_, feature_importances_
@@ -83,7 +95,20 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     @property
     def _asked_family(self) -> Family:
-        return BERNOULLI  # the encoding of y replaces it if there are more than two classes
+        if self.likelihood == "categorical":
+            return BERNOULLI  # the encoding of y replaces it if there are more than two classes
+        if self.likelihood == ORDINAL.name:
+            return ORDINAL
+        raise InputError(
+            "{given} is not known",
+            choose("categorical", ORDINAL.name),
+            argument="likelihood",
+            value=self.likelihood,
+        )
+
+    def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
+        asked = self._asked_family
+        return OrdinalFamily(order_of(inputs)) if asked is ORDINAL else asked
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the constructor, as scikit-learn's estimators do.
@@ -115,6 +140,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     @property
     def _labels(self) -> np.ndarray:
         return self.classes_
+
+    @property
+    def _explained_labels(self) -> np.ndarray:
+        return self.family_.explained(self.classes_)
 
     def _of_links(
         self, rows: NewRows, function: Callable[[Array, Array], Array], n_draws: int = 1
@@ -183,7 +212,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.predict(X[:3, :5])
         array([0, 0, 0])
         """
-        if self.family_.link.several:
+        if len(self.classes_) > 2:
             # The variance of the logits changes which class is the most probable.
             number = self.decision_function(X, offset=offset).argmax(axis=1)
         else:
@@ -304,7 +333,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
             )
         upper = 0.5 + 0.5 * require_coverage(coverage)
         rows = self._rows(X, offset=offset)
-        if self.family_.link.several:
+        if len(self.classes_) > 2:
 
             def quantiles(draws: Array) -> Array:
                 return np.moveaxis(np.quantile(draws, [1.0 - upper, upper], axis=1), 0, -1)
@@ -427,7 +456,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.sample(X[:3, :5], n_samples=10, random_state=0).shape
         (10, 3)
         """
-        return self.family_.link.inverse(
+        return self.family_.at_link(
             self._sample_links(self._rows(X, offset=offset), n_samples, random_state)
         )
 

@@ -338,6 +338,22 @@ def split_frame(inputs: FitInputs) -> FitInputs:
     return FitInputs(frame.select(list(features)).to_native(), **roles)
 
 
+def order_of(inputs: FitInputs) -> list[Any]:
+    """The categories of an ordered target, lowest first; empty if it has no order of its own."""
+    target = inputs.target
+    if isinstance(target, str):
+        frame: Any = as_frame(inputs.X)
+        if frame is None or target not in frame.columns:
+            return []
+        target = frame[target].to_native()
+    dtype = getattr(target, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    # Of pandas a categorical dtype with an order, of polars an enumeration.
+    if categories is None or not getattr(dtype, "ordered", type(dtype).__name__ == "Enum"):
+        return []
+    return list(categories)
+
+
 _REMEDY = "when the model was fitted: pass the training data, or fit again"
 
 

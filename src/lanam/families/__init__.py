@@ -11,6 +11,7 @@ from lanam.families.gaussian import AnyFamily, GaussianFamily, NoiseFamily
 from lanam.families.labels import ClassFamily
 from lanam.families.lognormal import LognormalFamily
 from lanam.families.negative_binomial import NegativeBinomialFamily
+from lanam.families.ordinal import OrdinalFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
 from lanam.families.student import StudentFamily
@@ -27,6 +28,7 @@ __all__ = [
     "LOGNORMAL",
     "NEGATIVE_BINOMIAL",
     "NOISE",
+    "ORDINAL",
     "POISSON",
     "SOFTMAX",
     "STUDENT",
@@ -42,7 +44,7 @@ __all__ = [
 GAUSSIAN, LOGNORMAL, STUDENT = GaussianFamily(), LognormalFamily(), StudentFamily()
 GAMMA, TWEEDIE, BINOMIAL = GammaFamily(), TweedieFamily(), BinomialFamily()
 POISSON, NEGATIVE_BINOMIAL = PoissonFamily(), NegativeBinomialFamily()
-BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
+BERNOULLI, SOFTMAX, ORDINAL = BernoulliFamily(), SoftmaxFamily(), OrdinalFamily()
 NOISE = NoiseFamily()
 
 #: The value of ``likelihood`` that leaves the family to the evidence, and a family that takes all
@@ -55,7 +57,7 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         *(GAUSSIAN, LOGNORMAL, STUDENT, GAMMA, TWEEDIE, POISSON, NEGATIVE_BINOMIAL, BINOMIAL),
-        *(BERNOULLI, SOFTMAX, NOISE),
+        *(BERNOULLI, SOFTMAX, ORDINAL, NOISE),
     )
 }
 

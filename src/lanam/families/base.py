@@ -229,6 +229,16 @@ class Family(ABC):
         """The bounds of the likelihood's own parameters, in units of the response."""
         return self.likelihood().bounds
 
+    def of_model(self, model: FittedModel) -> Family:
+        """The family as predictions of a fitted model need it."""
+        return self
+
+    def n_classes(self, model: FittedModel) -> int:
+        """The number of classes of a fitted model; 0 for numeric responses."""
+        if not self.link.classes:
+            return 0
+        return np.size(model.intercept) if self.link.several else 2
+
     def finished(self, model: FittedModel) -> FittedModel:
         """A fitted model with what follows from the likelihood's parameters."""
         return model

@@ -309,7 +309,6 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
 
 def _require_task(estimator: str, model: FittedModel, classes: np.ndarray | None) -> None:
     """A classifier has as many classes as its model, and a regressor has none."""
-    link = find_family(model.likelihood).link
-    n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
+    n_classes = find_family(model.likelihood).n_classes(model)
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
     require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")
