@@ -211,6 +211,7 @@ class RegressorParameters(Parameters):
     """Parameters of the regressor alone."""
 
     likelihood: str = "gaussian"  # of those that ``families`` knows
+    tweedie_power: Any = "auto"  # which that family reads
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
 
@@ -228,6 +229,14 @@ PAPER: Mapping[str, Any] = {
     "evidence_update": "gradient",
     "pure": False,
 }
+
+
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class ClassifierParameters(Parameters):
+    """Parameters of the classifier alone."""
+
+    likelihood: str = "categorical"  # or "ordinal"
+
 
 #: All declarations by name.
 PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
@@ -282,13 +291,16 @@ def _answering(init: Callable[..., None], *, classes: bool) -> Callable[..., Non
 
 
 Parameters.__init__ = _answering(Parameters.__init__, classes=True)  # type: ignore[method-assign]
+ClassifierParameters.__init__ = _answering(  # type: ignore[method-assign]
+    ClassifierParameters.__init__, classes=True
+)
 RegressorParameters.__init__ = _answering(  # type: ignore[method-assign]
     RegressorParameters.__init__, classes=False
 )
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.
-for _declared in (RegressorParameters, Parameters):
+for _declared in (RegressorParameters, ClassifierParameters, Parameters):
     del _declared.__dataclass_fields__
 
 

@@ -27,6 +27,11 @@ BLOCK_SIZE = 1 << 20
 _MAX_BLOCK_SIZE = 1 << 30  # Arrow counts them with 32 bits
 
 TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
+#: As ``lanam.families`` has them, which ``lanam --help`` does not load.
+LikelihoodName = StrEnum(
+    "LikelihoodName",
+    "auto gaussian lognormal student gamma tweedie poisson negative_binomial binomial",
+)
 Noise = StrEnum("Noise", ["auto", "constant"])
 Form = StrEnum("Form", ["json", "csv", "sql", "onnx"])
 Database = StrEnum("Database", ["sqlite", "duckdb", "standard"])
@@ -91,6 +96,8 @@ _TABLES = (
     "A table: .csv (or .csv.gz), .parquet, - for CSV from stdin, or a folder or glob of files.",
 )
 _EXPOSURE = ("COLUMN", "Exposure of the counts: a column, or one number for all rows.")
+_TRIALS = ("COLUMN", "Trials of the successes: a column, or one number for all rows.")
+_OFFSET = ("COLUMN", "Offset on the scale of the link: a column, or one number for all rows.")
 _COVERAGE = ("FRACTION", "Probability of the credible bands: 0.9 for 90%.")
 
 
@@ -169,7 +176,17 @@ class FitRequest(TableRequest):
         None, "COLUMNS", "Columns to leave out, such as identifiers: a,b."
     )
     sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
+    likelihood: LikelihoodName | None = _option(
+        None, None, "Distribution of the target: gaussian by default, poisson with --task counts."
+    )
     exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
+    trials: str | None = _option(
+        None, "COLUMN", "Column of the trials, with --likelihood binomial."
+    )
+    offset: str | None = _option(None, "COLUMN", "Column of the offset, a known part of the link.")
+    tweedie_power: str = _option(
+        DEFAULTS.tweedie_power, "POWER", "With --likelihood tweedie: auto, or a number such as 1.5."
+    )
     paper: bool = _flag(
         "Train networks by gradient descent, with all settings of the paper.", "--paper"
     )
@@ -253,6 +270,8 @@ class PredictRequest(TableRequest):
     )
     all_columns: bool = _flag("Copy all columns of the table to the output.", "--all-columns")
     exposure: str | None = _option(None, *_EXPOSURE)
+    trials: str | None = _option(None, *_TRIALS)
+    offset: str | None = _option(None, *_OFFSET)
     prefix: str = _option("", "TEXT", "Prefix of the names of output columns.")
     block_size: int = _option(
         BLOCK_SIZE,
@@ -308,6 +327,8 @@ class ReportRequest(TableRequest):
         None, "COLUMN", "Column of sample weights; by default that of the fit.", "--weight"
     )
     exposure: str | None = _option(None, *_EXPOSURE)
+    trials: str | None = _option(None, *_TRIALS)
+    offset: str | None = _option(None, *_OFFSET)
     title: str | None = _option(None, "TEXT", "Title of the report.")
     rows: int = _option(200, "N", "Number of example rows in the report; 0 for none.", least=0)
     all_rows: bool = _flag(

@@ -14,7 +14,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.editing import Edit
 from lanam.engines.dialects import Dialect
-from lanam.families import find_family
+from lanam.families import FAMILIES, find_family
 from lanam.provenance import Provenance
 from lanam.storage import container
 from lanam.storage.container import Contents
@@ -30,7 +30,7 @@ from lanam.storage.schemas import (
     write_schema,
 )
 from lanam.storage.soundness import require_sound
-from lanam.storage.values import decode_all, encode
+from lanam.storage.values import decode, decode_all, encode
 from lanam.version import __version__
 
 _REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
@@ -55,7 +55,8 @@ class SavedModel:
 
     ``estimator`` is the name of its class, ``output`` the container of ``set_output``, ``notes`` are for
     readers of the file, ``metadata`` is the user's: names with strings, numbers, booleans or None.
-    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files,
+    ``exposed`` is whether counts were fitted with exposures or trials, ``offset`` whether any family with
+    offsets, ``dialect`` that of the fit's CSV files,
     ``provenance`` the fit's data and date, which older files lack.
     """
 
@@ -75,10 +76,12 @@ class SavedModel:
     exposed: bool = False
     dialect: Dialect | None = None
     provenance: Provenance | None = None
+    offset: bool = False
+    family_scores: tuple[tuple[str, float], ...] = ()
 
 
 #: Keys that not every file has, and those that every file has; the calibration is in arrays.
-_OPTIONAL = ("dialect", "provenance")
+_OPTIONAL = ("dialect", "provenance", "offset", "family_scores")
 _KEYS = {field.name for field in fields(SavedModel)} - {"calibration", *_OPTIONAL} | {"lanam"}
 
 
@@ -109,6 +112,8 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "_exposed", False),
         getattr(estimator, "dialect_", None),
         estimator.provenance_,
+        getattr(estimator, "_has_offset", False),
+        tuple(estimator.family_scores_.scores) if hasattr(estimator, "family_scores_") else (),
     )
 
 
@@ -147,6 +152,10 @@ def to_bytes(saved: SavedModel) -> bytes:
     }
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
+    if saved.family_scores:
+        content["family_scores"] = [[name, encode(score)] for name, score in saved.family_scores]
+    if saved.offset:
+        content["offset"] = True
     if saved.provenance is not None:
         content["provenance"] = write_provenance(saved.provenance, arrays)
     data = container.pack(Contents(content, arrays))
@@ -242,12 +251,29 @@ def _read(contents: Contents) -> SavedModel:
         exposed=fields.flag("exposed"),
         dialect=_read_dialect(values.get("dialect"), values["metadata"]),
         provenance=read_provenance(values.get("provenance"), arrays),
+        offset="offset" in values and fields.flag("offset"),
+        family_scores=_read_scores(values.get("family_scores", [])),
     )
-    require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
+    family = find_family(model.likelihood)
+    require(not saved.exposed or family.takes_exposure or family.takes_trials, "the exposure")
+    require(not (saved.offset and family.link.several), "the offset")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
     require_sound(model, schema, saved.calibration)
     return saved
+
+
+def _read_scores(values: object) -> tuple[tuple[str, float], ...]:
+    """Names of families and their log evidences."""
+    require(isinstance(values, list), "the scores of families")
+    scores = []
+    for item in values if isinstance(values, list) else []:
+        require(isinstance(item, list) and len(item) == 2, "the scores of families")
+        name, score = item[0], decode(item[1])
+        require(isinstance(name, str) and name in FAMILIES, "the scores of families")
+        require(type(score) is float, "the scores of families")
+        scores.append((name, float(score)))
+    return tuple(scores)
 
 
 def _read_dialect(values: object, metadata: object) -> Dialect | None:
@@ -283,7 +309,6 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
 
 def _require_task(estimator: str, model: FittedModel, classes: np.ndarray | None) -> None:
     """A classifier has as many classes as its model, and a regressor has none."""
-    link = find_family(model.likelihood).link
-    n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
+    n_classes = find_family(model.likelihood).n_classes(model)
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
     require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")

@@ -130,7 +130,9 @@ def _columns(stage: Stage, run: Run) -> Extension:
         replace(old, precision=np.minimum(new.precision, old.precision), values=new.values)
         for old, new in zip(state.terms, learned.terms, strict=True)
     )
-    return problem, State(terms, learned.intercept, learned.noise)
+    return problem, replace(
+        State(terms, learned.intercept, learned.noise), likelihood=learned.likelihood
+    )
 
 
 def _missing_noise(stage: Stage, run: Run) -> Extension | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
 from lanam.core.fit.solvers import CURVATURES, SOLVERS, find_solver
 from lanam.core.inference.options import Options
+from lanam.core.inference.own_parameters import fit_null
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
@@ -21,6 +22,7 @@ from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.quadratics import tables_pay
+from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
@@ -198,12 +200,19 @@ def summarise(
     n_levels: Sequence[int],
     on_summary: OnSummary | None = None,
 ) -> tuple[DataSummary, Units]:
-    """The summary of all rows with a sample of them, and the units they are fitted in."""
+    """The summary of all rows with a sample of them, and the units they are fitted in.
+
+    The units' likelihood has the own parameters of the best constant model of the sample.
+    """
     n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
     summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
     if on_summary is not None:
         on_summary(summary)
-    return summary, Units.of(summary.spread, likelihood)
+    units = Units.of(summary.spread, likelihood)
+    if summary.sample is not None:
+        alone = Rows.of(summary.sample, (), units)
+        units = replace(units, likelihood=fit_null(alone, likelihood))
+    return summary, units
 
 
 def prepare(
@@ -265,7 +274,10 @@ def rows_of(
 
 
 def _start(summary: DataSummary, units: Units) -> Intercept:
-    """The intercept of the best constant model."""
+    """The intercept of the best constant model: of the sample, where moments do not tell."""
+    sample = summary.sample
+    if sample is not None and (sample.offset is not None or units.likelihood.parameters):
+        return fit_intercept_only(Rows.of(sample, (), units), units.likelihood)
     if n_classes := units.likelihood.n_classes:
         return units.likelihood.fit_intercept_only(
             np.arange(n_classes, dtype=np.float64), summary.classes

@@ -11,6 +11,7 @@ evidence's optimum without another pass over rows or networks. A pass:
 2. sum the regression over the rows (for a Gaussian likelihood from cross-tables computed once),
 3. tune precisions and noise to the evidence's optimum within reach of these tables,
 4. step to the posterior mean, halving the step while the likelihood is far below its expansion,
+5. tune the likelihood's own parameters, if it has any,
 
 until the evidence stops rising. Step 4 is a Gauss-Newton step on the likelihood; for a Gaussian one
 it is exact. Moving the expansion point as well was measured and does not help (docs, method page).
@@ -30,6 +31,7 @@ from lanam.core.arrays import Rng
 from lanam.core.inference import left_out, selection
 from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
+from lanam.core.inference.own_parameters import tuned
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import Elimination, Threshold
@@ -123,6 +125,8 @@ def converge(
         # 4. step
         after = _step(linear, hyper, posterior)
         state = _damped(problem, state, after, posterior.log_likelihood)
+        # 5. tune the likelihood's own parameters
+        state = tuned(problem, state)
         on_pass(state)
         rise = state.objective - best.objective
         coarse = coarse and (quadratic or number < _COARSE_PASSES)
@@ -156,7 +160,7 @@ def _climb_expansions(
             # Expanding again would not change the result.
             return replace(after, quadratic=made.moved_to(after.values)), True
         predicted = problem.at_noise(made.of(after.values, after.intercept), after.noise)
-        state = _damped(problem, state, after, predicted)
+        state = tuned(problem, _damped(problem, state, after, predicted))
     return state, False
 
 
@@ -180,7 +184,10 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
         )
     )
     outcome = posterior.evidence, posterior.n_effective, posterior.objective
-    return State(terms, linear.intercept(posterior), hyper.noise, *outcome)
+    return replace(
+        State(terms, linear.intercept(posterior), hyper.noise, *outcome),
+        likelihood=state.likelihood,
+    )
 
 
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:

@@ -90,6 +90,8 @@ class State:
     n_effective: float = 0.0
     objective: float = -np.inf
     quadratic: Quadratic | None = None
+    #: the likelihood with its own parameters as estimated; None for the problem's
+    likelihood: Likelihood | None = None
 
     @property
     def values(self) -> list[Array]:
@@ -196,7 +198,11 @@ class Problem:
 
     def around(self, state: State) -> Around:
         """The point of expansion at a state's predictions."""
-        return Around(self.likelihood, tuple(state.values), state.intercept)
+        return Around(self.likelihood_at(state), tuple(state.values), state.intercept)
+
+    def likelihood_at(self, state: State) -> Likelihood:
+        """The likelihood with the parameters that a state has for it."""
+        return state.likelihood or self.likelihood
 
     @cached_property
     def _seen(self) -> tuple[IntArray, ...]:
