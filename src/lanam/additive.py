@@ -393,6 +393,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return tags
 
     @property
+    def _inputs(self) -> Schema:
+        """The columns that rows to predict must have."""
+        return self._schema
+
+    @property
     def _labels(self) -> np.ndarray | None:
         """The classes of a classifier."""
         return None

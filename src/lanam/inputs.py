@@ -76,17 +76,18 @@ def read_columns(
         categorical = read_categorical(estimator.categorical_features, names)
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
-    columns, unseen = encode_table(table, estimator._schema)
-    names = estimator._schema.names
+    fitted = estimator._inputs
+    columns, unseen = encode_table(table, fitted)
+    names = fitted.names
     warned = names if used is None else [names[feature] for feature in used]
     warn_unseen([each for each in unseen if each.name in warned])
-    return columns, estimator._schema
+    return columns, fitted
 
 
 def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
     """The frame with its columns in the order of the fit; further columns are left out with a warning."""
     if not fitting:
-        frame = _in_order(frame, estimator._schema.names)
+        frame = _in_order(frame, estimator._inputs.names)
     try:
         validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
     except ValueError as error:
@@ -258,7 +259,7 @@ def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Arr
     """The rows' weights, ones by default; they may all be zero only in a ``chunk`` of the rows."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = _read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
+    weight = read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
     if weight.ndim != 1:
         problem = "{argument} must have one dimension, and has {value}"
         raise InputError(problem, argument="sample_weight", value=weight.ndim)
@@ -317,7 +318,7 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
     if exposure is None:
         return np.ones(n_rows)
     remedy = "leave out rows without exposure"
-    values = _read_numbers(exposure, n_rows, "exposure", remedy)
+    values = read_numbers(exposure, n_rows, "exposure", remedy)
     if values.shape != (n_rows,):
         seen = f"{{X}} has {n_rows} rows, and {{argument}} has the shape {values.shape}"
         problem = f"{{argument}} must be one number, or one per row: {seen}"
@@ -336,7 +337,7 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
     return values
 
 
-def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
+def read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
     """Finite numbers; a single one is repeated for all rows."""
     if np.ma.isMaskedArray(values):
         _refuse(np.ma.getmaskarray(values).ravel(), argument, "masked values", remedy)

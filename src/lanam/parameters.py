@@ -104,6 +104,15 @@ def read_scales(value: Any, name: str) -> tuple[float, ...] | None:
     raise _refusal(name, value, rule)
 
 
+def read_intervals(value: Any, name: str) -> int | None:
+    """A number of intervals; None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if _is_integer(value, 1):
+        return int(value)
+    raise _refusal(name, value, "must be 'auto' or an integer of at least 1")
+
+
 def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
     """Number of threads; None is ``OMP_NUM_THREADS`` or the number of cores.
 
@@ -187,8 +196,18 @@ class RegressorParameters(Parameters):
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class SurvivalParameters(Parameters):
+    """Parameters of the survival estimator alone."""
+
+    time_interactions: Any = "auto"
+    n_intervals: Any = field(default="auto", metadata=_read(read_intervals))
+
+
 #: All declarations by name.
-PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
+PARAMETERS: dict[str, Field[Any]] = {
+    each.name: each for kind in (RegressorParameters, SurvivalParameters) for each in fields(kind)
+}
 
 
 def refuse_class_weight(arguments: Mapping[str, Any]) -> None:
@@ -240,13 +259,12 @@ def _answering(init: Callable[..., None], *, classes: bool) -> Callable[..., Non
 
 
 Parameters.__init__ = _answering(Parameters.__init__, classes=True)  # type: ignore[method-assign]
-RegressorParameters.__init__ = _answering(  # type: ignore[method-assign]
-    RegressorParameters.__init__, classes=False
-)
+for _kind in (RegressorParameters, SurvivalParameters):
+    _kind.__init__ = _answering(_kind.__init__, classes=False)  # type: ignore[method-assign]
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.
-for _declared in (RegressorParameters, Parameters):
+for _declared in (RegressorParameters, SurvivalParameters, Parameters):
     del _declared.__dataclass_fields__
 
 

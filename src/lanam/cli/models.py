@@ -67,7 +67,7 @@ def known_columns(model: Estimator) -> list[str]:
     others = [metadata(model).get(role) for role in ("target", "weight", "exposure")]
     others.append(None if target is None else target.name)
     named = [name for name in others if isinstance(name, str)]
-    return [*model._schema.names, *named, *_dropped(model)]
+    return [*model._inputs.names, *named, *_dropped(model)]
 
 
 def open_for(
@@ -82,7 +82,7 @@ def open_for(
     Where options leave the dialect of CSV open, it is that of the training data.
     """
     dialect = dialect.filled(getattr(model, "dialect_", None))
-    types = None if model is None else chunked.column_types(model._schema)
+    types = None if model is None else chunked.column_types(model._inputs)
     source = open_source(path, dialect, types, block_size)
     delimiter = source.found_delimiter
     if delimiter is not None:
@@ -93,11 +93,11 @@ def open_for(
 
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
     """The columns that a model needs, which the table must have, in Parquet with matching types."""
-    needed = list(model._schema.names)
+    needed = list(model._inputs.names)
     if error := missing_columns(source.title, source.names, needed):
         raise error
     if source.has_types:
-        for column in model._schema.columns:
+        for column in model._inputs.columns:
             _require_type(column.name, column.holds, source)
     return needed
 

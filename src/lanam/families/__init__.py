@@ -9,6 +9,7 @@ from lanam.families.gaussian import GaussianFamily, NoiseFamily
 from lanam.families.labels import ClassFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
+from lanam.families.survival import SurvivalFamily
 
 __all__ = [
     "BERNOULLI",
@@ -17,6 +18,7 @@ __all__ = [
     "NOISE",
     "POISSON",
     "SOFTMAX",
+    "SURVIVAL",
     "ClassFamily",
     "Encoding",
     "Family",
@@ -29,9 +31,12 @@ GAUSSIAN, POISSON = GaussianFamily(), PoissonFamily()
 BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
 NOISE = NoiseFamily()
 
+#: Of an estimator of its own.
+SURVIVAL = SurvivalFamily()
+
 #: Families by their tag in fitted models and files; a new one is added here.
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (GAUSSIAN, POISSON, BERNOULLI, SOFTMAX, NOISE)
+    family.name: family for family in (GAUSSIAN, POISSON, BERNOULLI, SOFTMAX, SURVIVAL, NOISE)
 }
 
 
@@ -59,5 +64,5 @@ def numeric_families() -> tuple[str, ...]:
     return tuple(
         name
         for name, family in FAMILIES.items()
-        if not isinstance(family, ClassFamily) and family is not NOISE
+        if not isinstance(family, ClassFamily) and family not in (NOISE, SURVIVAL)
     )

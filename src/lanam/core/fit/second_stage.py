@@ -52,9 +52,26 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     pairs are tried at once; for a number ``k`` the best ``k``, then replacements of dropped ones; for
     ``"auto"`` the best with a sufficient score.
     """
-    n_columns = stage.problem.rows.n_columns
-    usable = [k for k in range(n_columns) if k not in run.prepared.unused]
-    search = _PairSearch.of(run, interactions.all_pairs(usable), _active_pairs(stage))
+    n_columns, options = stage.problem.rows.n_columns, run.options
+    every = interactions.all_pairs(range(n_columns))
+    # Pairs with time are a question of their own, with prior odds of their own.
+    of_time = [pair for pair in every if options.time in pair]
+    others = [pair for pair in every if options.time not in pair]
+    scored: tuple[ScoredPair, ...] = ()
+    for asked, pairs in ((options.time_interactions, of_time), (options.interactions, others)):
+        if asked not in (0, ()) and not (scored and stage.interrupted):
+            stage, more = _search(stage, run, rng, asked, pairs)
+            scored += more
+    return stage, tuple(sorted(scored, key=lambda pair: -pair.score))
+
+
+def _search(
+    stage: Stage, run: Run, rng: Rng, asked: str | int | tuple[Pair, ...], pairs: Sequence[Pair]
+) -> tuple[Stage, tuple[ScoredPair, ...]]:
+    """The search for those that are asked for among some ``pairs``."""
+    unused = run.prepared.unused
+    usable = [pair for pair in pairs if not unused.keys() & set(pair)]
+    search = _PairSearch.of(run, asked, usable, _active_pairs(stage))
     first: dict[Pair, float] = {}
     scores: dict[Pair, float] = {}
     try:
@@ -78,7 +95,7 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage)
-    return stage, scored + _unusable(n_columns, run.prepared.unused)
+    return stage, scored + _unusable(pairs, unused)
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:
@@ -97,9 +114,14 @@ class _PairSearch:
     summary: DataSummary
 
     @classmethod
-    def of(cls, run: Run, pairs: Sequence[Pair], earlier: set[tuple[int, ...]]) -> _PairSearch:
-        options, inputs = run.options, run.prepared
-        request = options.interactions, options.interaction_score
+    def of(
+        cls,
+        run: Run,
+        asked: str | int | tuple[Pair, ...],
+        pairs: Sequence[Pair],
+        earlier: set[tuple[int, ...]],
+    ) -> _PairSearch:
+        request, inputs = (asked, run.options.interaction_score), run.prepared
         return cls(*request, tuple(pairs), frozenset(earlier), inputs.categories, inputs.summary)
 
     def threshold(self, n_pairs: int, n_precisions: int = 2) -> float:
@@ -192,11 +214,11 @@ def _shortfall(dropped: Dropped) -> str:
     return f"log evidence gain {round(gain, digits) + 0.0:.{digits}f}, threshold {least:.{digits}f}"
 
 
-def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
+def _unusable(pairs: Sequence[Pair], unused: dict[int, str]) -> tuple[ScoredPair, ...]:
     """Pairs of columns without a term, and the reason."""
     return tuple(
         ScoredPair(pair, 0.0, next(unused[k] for k in pair if k in unused))
-        for pair in interactions.all_pairs(range(n_columns))
+        for pair in pairs
         if any(k in unused for k in pair)
     )
 

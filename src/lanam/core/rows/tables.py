@@ -8,7 +8,7 @@ partitions on other machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.terms.knots import power_of_two_scale
+from lanam.core.terms.repeats import Repeats
 
 #: What a job returns.
 Totals: TypeAlias = tuple[Array, ...]
@@ -23,12 +24,18 @@ Totals: TypeAlias = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's."""
+    """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's.
+
+    With ``repeats``, columns are those of subjects, of which each has rows at several ``times``: the time
+    is a further column, the last.
+    """
 
     columns: Array
     response: Array
     weight: Array
     number: int = 0
+    repeats: Repeats | None = None
+    times: Array = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
         return len(self.response)
