@@ -338,6 +338,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.converged_ = model.converged
         self.history_ = [dict(record) for record in model.history]
 
+    @property
+    def _follow_up(self) -> storage.SavedFollowUp | None:
+        """What a survival model has besides, to save."""
+        return None
+
+    def _restore(self, saved: storage.SavedModel) -> None:
+        """Set the learned attributes that only some estimators have."""
+
     def _warn_if_unfinished(self) -> None:
         """Warn if the fit stopped before convergence."""
         if self._model.stop_reason == "interrupted":

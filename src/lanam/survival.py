@@ -42,6 +42,7 @@ from lanam.inputs import read_columns
 from lanam.metrics.survival import harrell_c
 from lanam.parameters import SurvivalParameters, read_intervals, read_memory
 from lanam.sessions import Session
+from lanam.storage import SavedFollowUp, SavedModel
 from lanam.summary import Summary
 from lanam.training import TrainingRows
 
@@ -245,6 +246,16 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):  # type: ignore[misc]
         self._set_fitted(models[0], self._schema, self._n_rows, score)
         self.log_evidence_ = float(sum(model.log_evidence for model in models))
         self.converged_ = all(model.converged for model in models)
+
+    @property
+    def _follow_up(self) -> SavedFollowUp:
+        return SavedFollowUp(self._timeline, self.causes_, self._models[1:])
+
+    def _restore(self, saved: SavedModel) -> None:
+        found = saved.follow_up
+        assert found is not None
+        self._set_causes((saved.model, *found.others), found.causes, found.timeline)
+        self.n_features_in_ = self._inputs.n_columns
 
     def for_cause(self, cause: int) -> LANAMSurvival:
         """The model of one cause's hazard, with events of others as censoring.
