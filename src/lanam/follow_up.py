@@ -50,9 +50,7 @@ class FollowUpInputs:
     @property
     def names(self) -> dict[str, Any]:
         """The arguments that may name columns."""
-        return {
-            name: getattr(self, name) for name in ("event", "time", "entry", "sample_weight")
-        }
+        return {name: getattr(self, name) for name in ("event", "time", "entry", "sample_weight")}
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def split_target(y: Any, event: Any, time: Any) -> tuple[Any, Any]:
         missing = [name for name, value in (("event", event), ("time", time)) if value is None]
         if missing:
             raise InputError(
-                f"{{argument}} is missing: This LANAMSurvival estimator requires y to be passed, "
+                "{argument} is missing: This LANAMSurvival estimator requires y to be passed, "
                 "but the target y is None. A survival fit needs whether an event was seen, and the time of "
                 "follow-up",
                 "{pass} {event='status'} and {time='days'}, names of columns or arrays, or a structured "
@@ -104,8 +102,8 @@ def _split_array(y: Any) -> tuple[Any, Any]:
     if names is None and array.ndim == 2 and array.shape[1] == 2:
         return array[:, 0], array[:, 1]
     raise InputError(
-        "{argument} must be a structured array of event and time, or have two columns, and it has the shape "
-        f"{array.shape} and type {array.dtype}",
+        "{argument} must be a structured array of event and time, or have two columns, and it has the "
+        f"shape {array.shape} and type {array.dtype}",
         "{pass} {event=...} and {time=...} instead",
         argument="y",
     )
@@ -173,7 +171,8 @@ def _read_times(values: Any, n_rows: int, argument: str) -> Array:
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if array.dtype.kind in "mM":
         raise InputError(
-            f"{{argument}} holds {'dates' if array.dtype.kind == 'M' else 'durations'}, and follow-up is a number",
+            f"{{argument}} holds {'dates' if array.dtype.kind == 'M' else 'durations'}, and follow-up is a "
+            "number",
             "pass for example days, (end - start) / np.timedelta64(1, 'D')",
             argument=argument,
         )
@@ -189,8 +188,8 @@ def require_times(
         raise InputError(
             f"{{argument}} must be positive, and {bad.sum()} of {len(time)} values are not, the first, "
             f"{time[row]:g}, in row {{row}}",
-            "A subject with no time at risk says nothing: drop it or, if times were rounded, add half of their "
-            "unit.",
+            "A subject with no time at risk says nothing: drop it or, if times were rounded, add half of "
+            "their unit.",
             argument="time",
             row=row,
         )
@@ -294,8 +293,8 @@ def require_events(follow_up: FollowUp) -> None:
     """Refuse data without an event."""
     if not len(follow_up.codes):
         raise InputError(
-            "{argument} has no event: every row with a positive weight is censored, and from no events a hazard "
-            "cannot be learned",
+            "{argument} has no event: every row with a positive weight is censored, and from no events a "
+            "hazard cannot be learned",
             "Gather follow-up until there are events, or check that 0 codes censored rows and 1 events.",
             argument="event",
         )

@@ -201,13 +201,11 @@ class SurvivalParameters(Parameters):
     """Parameters of the survival estimator alone."""
 
     time_interactions: Any = "auto"
-    n_intervals: Any = field(default="auto", metadata=_read(read_intervals))
+    n_intervals: Any = "auto"
 
 
-#: All declarations by name.
-PARAMETERS: dict[str, Field[Any]] = {
-    each.name: each for kind in (RegressorParameters, SurvivalParameters) for each in fields(kind)
-}
+#: All declarations by name, but for those of survival models, of which the core has no options.
+PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
 
 
 def refuse_class_weight(arguments: Mapping[str, Any]) -> None:

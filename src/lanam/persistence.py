@@ -19,8 +19,7 @@ __all__ = ["ModelFileError", "load"]
 AnyModel: TypeAlias = LANAMRegressor | LANAMClassifier | LANAMSurvival
 
 _CLASSES: dict[str, type[AnyModel]] = {
-    estimator.__name__: estimator
-    for estimator in (LANAMRegressor, LANAMClassifier, LANAMSurvival)
+    estimator.__name__: estimator for estimator in (LANAMRegressor, LANAMClassifier, LANAMSurvival)
 }
 
 

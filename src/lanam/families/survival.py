@@ -26,7 +26,7 @@ class PiecewiseExponential(Poisson):
     """
 
     name = "survival"
-    noise_bounds = None
+    noise_bounds = None  # type: ignore[assignment]
     pearson_dispersion = False
 
 
@@ -67,8 +67,8 @@ class SurvivalFamily(Family):
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{{argument}} must be 0 for censored rows and a positive integer, the code of the cause, "
-                f"for others; {bad.sum()} of {len(y)} values are not, the first, {y[row]:g}, in row {{row}}",
+                "{argument} must be 0 for censored rows and a positive integer, the code of the cause, for "
+                f"others; {bad.sum()} of {len(y)} values are not, the first, {y[row]:g}, in row {{row}}",
                 "for one kind of event use 0 and 1, or False and True",
                 argument="event",
                 row=row,

@@ -1,8 +1,8 @@
 """Scores of predicted risks and survival curves, with censoring.
 
-``event`` is whether a row's follow-up ended with an event, ``time`` when it ended. Where censoring is weighted
-for, the probability ``G(t)`` of being uncensored is a Kaplan-Meier estimate, from the rows themselves or from
-the training data, ``censoring=(event, time)``.
+``event`` is whether a row's follow-up ended with an event, ``time`` when it ended. Where censoring is
+weighted for, the probability ``G(t)`` of being uncensored is a Kaplan-Meier estimate, from the rows
+themselves or from the training data, ``censoring=(event, time)``.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def uno_c(
 ) -> float:
     """Uno's C: Harrell's, with pairs weighted so that it does not depend on the censoring.
 
-    Pairs whose shorter time is ``t`` have the weight ``1 / G(t)^2``. Events after ``tau``, where few rows are
-    still at risk and weights are large, do not count.
+    Pairs whose shorter time is ``t`` have the weight ``1 / G(t)^2``. Events from ``tau`` on, where few rows
+    are still at risk and weights are large, do not count.
 
     Examples
     --------
@@ -55,11 +55,9 @@ def uno_c(
     0.8
     """
     events, times = _read_outcomes(event, time)
-    weight = 1.0 / np.maximum(_uncensored(events, times, censoring)(times), _TINY) ** 2
+    weight = _inverse(_uncensored(events, times, censoring)(times)) ** 2
     counted = events if tau is None else events & (times < tau)
-    return _concordance(
-        counted, times, read_vector("risk", risk, len(times)), weight, seen=events
-    )
+    return _concordance(counted, times, read_vector("risk", risk, len(times)), weight, seen=events)
 
 
 def time_dependent_auc(
@@ -72,8 +70,8 @@ def time_dependent_auc(
 ) -> Array:
     """AUROC at each of some times, of rows with an event until then against those still at risk.
 
-    Cases are weighted by ``1 / G`` at their time (cumulative cases, dynamic controls). ``risk`` has one value
-    per row, or one per row and time.
+    Cases are weighted by ``1 / G`` at their time (cumulative cases, dynamic controls). ``risk`` has one
+    value per row, or one per row and time.
 
     Examples
     --------
@@ -85,7 +83,7 @@ def time_dependent_auc(
     risks = np.broadcast_to(
         np.asarray(risk, dtype=np.float64).reshape(len(ends), -1), (len(ends), len(grid))
     )
-    weight = events / np.maximum(_uncensored(events, ends, censoring)(ends), _TINY)
+    weight = events * _inverse(_uncensored(events, ends, censoring)(ends))
     result = np.full(len(grid), np.nan)
     for k, at in enumerate(grid):
         cases, controls = events & (ends <= at), ends > at
@@ -108,8 +106,8 @@ def survival_brier_score(
 ) -> Array:
     """Mean squared error of predicted survival (n, T) at each of some times, weighted for censoring.
 
-    Rows with an event until ``t`` have the weight ``1 / G`` at their time, those still at risk ``1 / G(t)``,
-    and those censored before none.
+    Rows with an event until ``t`` have the weight ``1 / G`` at their time, those still at risk
+    ``1 / G(t)``, and those censored before none.
 
     Examples
     --------
@@ -121,15 +119,16 @@ def survival_brier_score(
     predicted = np.asarray(survival, dtype=np.float64)
     if predicted.shape != (len(ends), len(grid)):
         raise ValueError(
-            f"survival must have a row for each of {len(ends)} rows and a column for each of {len(grid)} "
-            f"times, and it has the shape {predicted.shape}"
+            f"survival must have {len(ends)} rows and a column for each of {len(grid)} times, and its "
+            f"shape is {predicted.shape}"
         )
     uncensored = _uncensored(events, ends, censoring)
     gone = events[:, None] & (ends[:, None] <= grid)
     here = ends[:, None] > grid
-    of_gone = np.maximum(uncensored(ends), _TINY)[:, None]
-    of_here = np.maximum(uncensored(grid), _TINY)
-    errors = gone * predicted**2 / of_gone + here * (1.0 - predicted) ** 2 / of_here
+    of_gone, of_here = _inverse(uncensored(ends))[:, None], _inverse(uncensored(grid))
+    if ((gone & (of_gone == 0.0)) | (here & (of_here == 0.0))).any():
+        raise ValueError("all rows are censored before the last of the times: leave out late times")
+    errors = gone * predicted**2 * of_gone + here * (1.0 - predicted) ** 2 * of_here
     return np.asarray(errors.mean(axis=0))
 
 
@@ -173,13 +172,11 @@ class DCalibration:
     proportions: Array
 
 
-def d_calibration(
-    event: ArrayLike, survival: ArrayLike, *, n_bins: int = _N_BINS
-) -> DCalibration:
+def d_calibration(event: ArrayLike, survival: ArrayLike, *, n_bins: int = _N_BINS) -> DCalibration:
     """Whether survival predicted at the rows' own times is uniform, as it is if curves are calibrated.
 
-    Rows with an event belong to the bin of their predicted survival. A censored row with survival ``s`` has its
-    event at some smaller survival, uniformly: it is spread over the bins below (Haider et al. 2020).
+    Rows with an event belong to the bin of their predicted survival. A censored row with survival ``s`` has
+    its event at some smaller survival, uniformly: it is spread over the bins below (Haider et al. 2020).
 
     Examples
     --------
@@ -192,7 +189,7 @@ def d_calibration(
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     bin_of = np.clip((values * n_bins).astype(int), 0, n_bins - 1)
     counts = np.bincount(bin_of[events], minlength=n_bins).astype(np.float64)
-    censored = np.maximum(values[~events], _TINY)[:, None]
+    censored = np.maximum(values[~events], np.finfo(float).tiny)[:, None]
     below = np.clip((censored - edges[:-1]) * n_bins, 0.0, 1.0) / n_bins
     counts += (below / censored).sum(axis=0)
     expected = len(events) / n_bins
@@ -200,7 +197,9 @@ def d_calibration(
     return DCalibration(statistic, float(chi2.sf(statistic, n_bins - 1)), counts / len(events))
 
 
-_TINY = 1e-300
+def _inverse(probability: Array) -> Array:
+    """Weights of rows by the probability of seeing them; none where it is zero."""
+    return np.divide(1.0, probability, out=np.zeros_like(probability), where=probability > 0.0)
 
 
 def _read_outcomes(event: ArrayLike, time: ArrayLike) -> tuple[NDArray[np.bool_], Array]:
@@ -225,12 +224,10 @@ class _Uncensored:
         self.steps = np.cumprod(1.0 - factors)
 
     def __call__(self, times: Array) -> Array:
-        return np.r_[1.0, self.steps][np.searchsorted(self.times, times, "right")]
+        return np.asarray(np.r_[1.0, self.steps][np.searchsorted(self.times, times, "right")])
 
 
-def _uncensored(
-    event: NDArray[np.bool_], time: Array, censoring: Outcomes | None
-) -> _Uncensored:
+def _uncensored(event: NDArray[np.bool_], time: Array, censoring: Outcomes | None) -> _Uncensored:
     return _Uncensored(*((event, time) if censoring is None else _read_outcomes(*censoring)))
 
 

@@ -239,7 +239,9 @@ def _level_sums(
     def of(part: Rows) -> Totals:
         gradient, curvature = around.derivatives(part.keep_terms(range(n_before)))
         for k, mean in learned.items():
-            gradient = gradient - statistics.curved(curvature, reading.read(part.positions[k], mean))
+            gradient = gradient - statistics.curved(
+                curvature, reading.read(part.positions[k], mean)
+            )
         diagonal = statistics.own_curvature(curvature)
         candidates = zip(part.positions[n_before:], part.sizes[n_before:], strict=True)
         return tuple(_spread(*one, values) for one in candidates for values in (diagonal, gradient))

@@ -194,9 +194,7 @@ def summarise(
     if isinstance(tables, FollowUpTables):
         summary = tables.summarise(n_levels, n_sample, options.n_jobs)
     else:
-        summary = summarise_tables(
-            tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs
-        )
+        summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
     if on_summary is not None:
         on_summary(summary)
     return summary, Units.of(summary.spread, likelihood)
@@ -255,7 +253,8 @@ def rows_of(
     """All rows located among the terms' entries, at once if they are in memory."""
     if isinstance(tables, ArrayTables):
         return Rows.of(tables.table, terms, units, n_threads, tables.log)
-    n_rows, weight = summary.n_rows, summary.total_weight
+    n_rows = tables.n_rows if isinstance(tables, FollowUpTables) else summary.n_rows
+    weight = summary.total_weight
     start = _start(summary, units)
     return StreamedRows(tables, tuple(terms), units, weight, n_rows, summary.missing_columns, start)
 

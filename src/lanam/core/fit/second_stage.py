@@ -54,11 +54,12 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     """
     n_columns, options = stage.problem.rows.n_columns, run.options
     every = interactions.all_pairs(range(n_columns))
-    # Pairs with time are a question of their own, with prior odds of their own.
+    # Pairs with time are a question of their own, with prior odds of their own. They come last: subjects
+    # are selected by what is not in the model yet, which then seems to change with time.
     of_time = [pair for pair in every if options.time in pair]
     others = [pair for pair in every if options.time not in pair]
     scored: tuple[ScoredPair, ...] = ()
-    for asked, pairs in ((options.time_interactions, of_time), (options.interactions, others)):
+    for asked, pairs in ((options.interactions, others), (options.time_interactions, of_time)):
         if asked not in (0, ()) and not (scored and stage.interrupted):
             stage, more = _search(stage, run, rng, asked, pairs)
             scored += more

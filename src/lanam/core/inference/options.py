@@ -29,8 +29,8 @@ class Options:
     #: "auto", their number, or the pairs
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"
-    #: the column that is time, if there is one: its term is never dropped, and its interactions are searched
-    #: for by themselves
+    #: the column that is time, if there is one: its term is not dropped for want of evidence, and its
+    #: interactions are searched for by themselves
     time: int | None = None
     time_interactions: str | int | tuple[tuple[int, int], ...] = 0
     pair_hidden_sizes: tuple[int, ...] | None = None
@@ -53,9 +53,7 @@ class Options:
     @property
     def searches_pairs(self) -> bool:
         """Whether any interaction may be added."""
-        return any(
-            asked not in (0, ()) for asked in (self.interactions, self.time_interactions)
-        )
+        return any(asked not in (0, ()) for asked in (self.interactions, self.time_interactions))
 
     def architecture(self, n_inputs: int) -> Architecture:
         """The network of one column, or of several jointly."""

@@ -1,9 +1,9 @@
 """Survival curves of fitted log hazards, with their uncertainty (method.md, survival).
 
 A hazard is constant within the intervals of a timeline: with ``h_j`` in interval ``j`` and the time ``d_j``
-spent there until ``t``, the cumulative hazard is ``H(t) = sum_j h_j d_j``. Everything predicted is a function of
-the log hazards ``f_j`` of one or more causes, whose posterior is Gaussian; variances are those of the function
-linearised at the posterior mean (the delta method), on a scale on which it is close to linear.
+spent there until ``t``, the cumulative hazard is ``H(t) = sum_j h_j d_j``. Everything predicted is a
+function of the log hazards ``f_j`` of one or more causes, whose posterior is Gaussian; variances are those
+of the function linearised at the posterior mean (the delta method), where it is nearly linear.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LARGEST_LOG = 300.0
 class Curve:
     """A function of time for each row, ``value`` (n, T), and what its bands are made of.
 
-    On a scale on which it is close to normal: ``mean`` and standard deviation ``std``, and ``to_value`` back.
+    On a scale on which it is close to normal: ``mean``, standard deviation ``std``, and ``to_value`` back.
     """
 
     value: Array
@@ -66,7 +66,9 @@ class Hazards:
         """Time (T, J) in the intervals until each of some times."""
         return self.timeline.at_risk(np.full(len(times), self.timeline.edges[0]), times)
 
-    def curve(self, function: Function, columns: Array, times: Array, *, std: bool = False) -> Curve:
+    def curve(
+        self, function: Function, columns: Array, times: Array, *, std: bool = False
+    ) -> Curve:
         """A function of the log hazards at some times; without ``std`` its bands are missing."""
         parts = [
             self._part(function, columns[start : start + _ROWS], times, std)
@@ -199,7 +201,7 @@ class RestrictedMean(Function):
 
 
 def inverted(levels: Array, times: Array, cumulative: Array) -> Array:
-    """The time at which each row's cumulative hazard (n, T) reaches each level (L); infinity if it does not.
+    """The time at which each row's cumulative hazard (n, T) reaches each level (L), or infinity.
 
     It is linear between the times.
     """

@@ -124,7 +124,7 @@ def grouped_variances(model: FittedModel, columns: Array, weights: Array) -> Arr
     ``columns`` has ``J`` rows of each of ``n`` groups, which agree in all columns but the last.
     """
     n_groups, _, n_rows = weights.shape
-    mean, design = _mean_and_design(model, _readers(model, columns), len(columns))
+    _, design = _mean_and_design(model, _readers(model, columns), len(columns))
     sums = weights @ design.reshape(n_groups, n_rows, -1)
     result = np.square(sums @ model.cov_cholesky).sum(axis=2)
     # What is not in the coordinates is the same in all rows of a group.

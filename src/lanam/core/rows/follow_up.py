@@ -1,7 +1,7 @@
 """Times to an event as rates over intervals of follow-up (method.md, survival).
 
-A subject at risk from ``entry`` to ``exit`` has a row for each interval in which it is at risk, with the time
-at risk as its weight: a Poisson likelihood of these rows is that of a hazard that is constant within
+A subject at risk from ``entry`` to ``exit`` has a row for each interval in which it is at risk, with the
+time at risk as its weight: a Poisson likelihood of these rows is that of a hazard that is constant within
 intervals. Rows are made chunk by chunk, and thrown away once they are summed.
 """
 
@@ -93,7 +93,9 @@ def _survey(tables: Iterable[EncodedRows]) -> Totals:
 
 def _merged(first: Totals, second: Totals) -> Totals:
     pairs = [
-        sketches.merge(*(sketches.from_arrays(iter(totals[at : at + 5])) for totals in (first, second)))
+        sketches.merge(
+            *(sketches.from_arrays(iter(totals[at : at + 5])) for totals in (first, second))
+        )
         for at in (2, 7)
     ]
     arrays = (array for sketch in pairs for array in sketches.to_arrays(sketch))
@@ -104,8 +106,8 @@ def _merged(first: Totals, second: Totals) -> Totals:
 class Timeline:
     """Intervals of follow-up, ``(edge, next edge]``; the last one has no end.
 
-    ``unit`` is the time at risk that counts as 1: the mean of the subjects. ``n_events`` is the weight of the
-    events, of all causes, in each interval.
+    ``unit`` is the time at risk that counts as 1: the mean of the subjects. ``n_events`` is the weight of
+    the events, of all causes, in each interval.
     """
 
     edges: Array
@@ -168,8 +170,8 @@ class Timeline:
 class FollowUpTables:
     """Rows of subjects in their intervals, with the events of one cause as the response.
 
-    The tables of ``subjects`` have their own columns, entry and exit, and the code of the event. The columns
-    of a row are a subject's own and the time.
+    The tables of ``subjects`` have their own columns, entry and exit, and the code of the event. The
+    columns of a row are a subject's own and the time.
     """
 
     subjects: Tables
@@ -190,14 +192,22 @@ class FollowUpTables:
         return self.log(job, lambda: self.subjects.total(whole, merge))
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows, of all subjects."""
+        return int(self._sums[1])
+
+    @property
     def constant(self) -> float:
         """What the log-likelihood of the rows lacks of that of the times, in the users' unit.
 
         The density of an event at a hazard ``h`` is ``h exp(-H)``; that of rates is relative to the rate
         ``1 / e`` of an event in the exposure ``e``.
         """
-        (total,) = self.total(partial(_constant, self.timeline.unit))
-        return float(total)
+        return float(self._sums[0])
+
+    @cached_property
+    def _sums(self) -> Totals:
+        return self.total(partial(_constant_and_count, self.timeline.unit))
 
     def summarise(self, n_levels: Sequence[int], n_sample: int, n_threads: int) -> DataSummary:
         """The summary of all subjects by their time at risk, with the rows of some as a sample."""
@@ -233,14 +243,15 @@ def _over_rows(
     return job(rows for table in subjects for rows in timeline.rows(table, cause))
 
 
-def _constant(unit: float, tables: Iterable[EncodedRows]) -> Totals:
-    total = 0.0
+def _constant_and_count(unit: float, tables: Iterable[EncodedRows]) -> Totals:
+    total, n_rows = 0.0, 0
     for table in tables:
+        n_rows += len(table)
         events = table.response > 0.0
         rate = table.response[events]
         # The weight of an event is that of its row by its exposure.
         total += float(table.weight[events] * rate @ (np.log(rate / unit) - 1.0))
-    return (np.array(total),)
+    return np.array(total), np.array(n_rows)
 
 
 def _as_rates(unit: float, cause: float, subjects: EncodedRows) -> EncodedRows:

@@ -162,9 +162,7 @@ class Rows:
         result = np.empty((len(self), self.n_columns), order="F")
         for feature in features:
             varies = feature == self.columns.shape[1]
-            result[:, feature] = (
-                self.times if varies else self.columns[self.repeats.owner, feature]
-            )
+            result[:, feature] = self.times if varies else self.columns[self.repeats.owner, feature]
         return result
 
     def varies(self, features: Sequence[int]) -> bool:
@@ -176,9 +174,7 @@ class Rows:
             return locate(term.entries, term.features, self.columns)
         if self.varies(term.features):
             return locate(term.entries, term.features, self.all_columns(term.features))
-        return replace(
-            locate(term.entries, term.features, self.columns), repeats=self.repeats
-        )
+        return replace(locate(term.entries, term.features, self.columns), repeats=self.repeats)
 
     def keep_terms(self, kept: Sequence[int]) -> Rows:
         """These rows with some of the terms."""
