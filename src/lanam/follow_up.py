@@ -78,8 +78,8 @@ def split_target(y: Any, event: Any, time: Any) -> tuple[Any, Any]:
                 "{argument} is missing: This LANAMSurvival estimator requires y to be passed, "
                 "but the target y is None. A survival fit needs whether an event was seen, and the time of "
                 "follow-up",
-                "{pass} {event='status'} and {time='days'}, names of columns or arrays, or a structured "
-                "array of both as y",
+                "pass event='status' and time='days', names of columns or arrays, or a structured array of "
+                "both as y",
                 argument=missing[0],
             )
         return event, time
@@ -104,7 +104,7 @@ def _split_array(y: Any) -> tuple[Any, Any]:
     raise InputError(
         "{argument} must be a structured array of event and time, or have two columns, and it has the "
         f"shape {array.shape} and type {array.dtype}",
-        "{pass} {event=...} and {time=...} instead",
+        "pass event=... and time=... instead",
         argument="y",
     )
 

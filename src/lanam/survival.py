@@ -224,7 +224,7 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
         models, causes = [], found.codes.astype(int)
         for cause in causes:
             log = None if subjects.logged else session.log
-            rows = FollowUpTables(tables, timeline, float(cause), log)
+            rows = FollowUpTables(tables, timeline, float(cause), log, session.options.n_jobs)
             encoding = Encoding(
                 SURVIVAL,
                 unit=timeline.unit,

@@ -10,7 +10,7 @@ import pytest
 from lanam.core.fit import interactions
 from lanam.core.fit.prepare import pair_terms, prepare
 from lanam.core.inference.options import Options
-from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows import cross_tables, follow_up, quadratics, statistics
 from lanam.core.rows.follow_up import FollowUp, FollowUpTables, Timeline
 from lanam.core.rows.located import Rows
 from lanam.core.rows.statistics import Around
@@ -185,6 +185,13 @@ class TestRepeatedRows:
     def test_sums_by_subject(self):
         repeats = Repeats(np.array([0, 0, 1, 2, 2, 2]))
         np.testing.assert_array_equal(repeats.sum(np.arange(6.0)), [1.0, 2.0, 12.0])
+
+
+def test_threads_do_not_matter(tables, monkeypatch):
+    monkeypatch.setattr(follow_up, "_SUBJECTS", 50)
+    threaded = replace(tables, n_threads=3)
+    assert threaded.constant == pytest.approx(tables.constant, rel=1e-12)
+    assert threaded.n_rows == tables.n_rows
 
 
 class TestSummary:

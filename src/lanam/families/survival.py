@@ -77,7 +77,7 @@ class SurvivalFamily(Family):
         if len(codes) > _MAX_CAUSES:
             raise InputError(
                 f"{{argument}} has {len(codes)} different codes of events, which look like times",
-                "{pass} the event (0 for censored) as {event=...} and the time of follow-up as {time=...}",
+                "pass the event, 0 for censored, as event=... and the time of follow-up as time=...",
                 argument="event",
             )
         return y

@@ -11,8 +11,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, Workspace, slices, sum_by
 from lanam.core.rows.located import AnyRows, Rows
-from lanam.core.rows.reading import spread
-from lanam.core.rows.statistics import Around, same_arrays
+from lanam.core.rows.statistics import Around, entry_sums, same_arrays
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
 
@@ -177,11 +176,13 @@ def _cross_tables(
         chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
         rows, subjects = _sides(part, chunk.curvature, spaces)
-        for k, position in enumerate(part.positions):
+        row_values = part.weight, chunk.pseudo_response, chunk.curvature
+        sums = zip(*(entry_sums(part, values) for values in row_values), strict=True)
+        for k, (weight, response, curvature) in enumerate(sums):
             here = blocks[k]
-            weights[k] += spread(position, part.weight, sizes[k])
-            pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
-            strips[k][:, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
+            weights[k] += weight
+            pseudo[here] += response[seen[k]]
+            strips[k][:, -1] += curvature[seen[k]]
             for j in range(k + 1):
                 # Terms that hold for all rows of a subject meet once per subject.
                 side = subjects if j in subjects.readers and k in subjects.readers else rows

@@ -8,12 +8,15 @@ intervals. Rows are made chunk by chunk, and thrown away once they are summed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from itertools import pairwise
 
 import numpy as np
 
 from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.blas import limited_threads
 from lanam.core.rows import sketches
 from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Job, Log, Merge, Tables, Totals, add
@@ -178,6 +181,8 @@ class FollowUpTables:
     timeline: Timeline
     cause: float
     log: Log | None = None
+    #: for subjects in memory
+    n_threads: int = 1
 
     @property
     def n_columns(self) -> int:
@@ -188,8 +193,21 @@ class FollowUpTables:
         """The job's total over all rows."""
         whole = partial(_over_rows, self.timeline, self.cause, job)
         if self.log is None:
-            return self.subjects.total(whole, merge)
-        return self.log(job, lambda: self.subjects.total(whole, merge))
+            return self._total(whole, merge)
+        return self.log(job, lambda: self._total(whole, merge))
+
+    def _total(self, job: Job, merge: Merge) -> Totals:
+        subjects = self.subjects
+        if not isinstance(subjects, ArrayTables):
+            return subjects.total(job, merge)
+        n_parts = min(self.n_threads, len(subjects.table) // _SUBJECTS)
+        if n_parts < 2:
+            return subjects.total(job, merge)
+        ends = np.linspace(0, len(subjects.table), n_parts + 1).astype(int)
+        parts = [_part(subjects.table, slice(*pair)) for pair in pairwise(ends)]
+        # Our threads or those of BLAS, not both.
+        with limited_threads(1), ThreadPoolExecutor(n_parts) as pool:
+            return reduce(merge, pool.map(lambda part: job([part]), parts))
 
     @property
     def n_rows(self) -> int:
@@ -235,6 +253,10 @@ class FollowUpTables:
         arrays = zip(*((part.columns, part.response, part.weight) for part in parts), strict=True)
         columns, response, weight = map(np.concatenate, arrays)
         return EncodedRows(np.asfortranarray(columns), response, weight)
+
+
+def _part(table: EncodedRows, rows: slice) -> EncodedRows:
+    return EncodedRows(table.columns[rows], table.response[rows], table.weight[rows], table.number)
 
 
 def _over_rows(
