@@ -9,38 +9,25 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, follow_up
-from lanam.additive import AdditiveModel
 from lanam.arguments import read_interactions, read_options, read_time_interactions
-from lanam.chunked import in_chunks, require_in_memory
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
-from lanam.core.model.hazards import (
-    CumulativeHazard,
-    Curve,
-    Function,
-    Hazards,
-    Incidence,
-    RestrictedMean,
-    Survival,
-    inverted,
-)
 from lanam.core.rows.follow_up import FollowUp, FollowUpTables, Timeline
 from lanam.core.rows.tables import Log, Tables
 from lanam.data import Schema, as_frame
 from lanam.engines import is_chunked, open_source
 from lanam.engines.interface import ReadOptions
 from lanam.errors import InputError
-from lanam.explain import GlobalExplanation, LocalExplanation, require_coverage
+from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import SURVIVAL, Encoding, Family
 from lanam.follow_up import FollowUpInputs, Subjects, split_target, with_time
-from lanam.inputs import read_columns
-from lanam.metrics.survival import harrell_c
+from lanam.hazard_predictions import HazardPredictions
+from lanam.interactions import InteractionScores, describe_pairs
 from lanam.parameters import SurvivalParameters, read_intervals, read_memory
 from lanam.sessions import Session
 from lanam.storage import SavedFollowUp, SavedModel
@@ -51,7 +38,7 @@ from lanam.training import TrainingRows
 _CACHE_FRACTION = 0.25
 
 
-class LANAMSurvival(SurvivalParameters, AdditiveModel):
+class LANAMSurvival(SurvivalParameters, HazardPredictions):
     """Laplace-approximated neural additive model for times to an event.
 
     The logarithm of the hazard, the rate of events among those still at risk, is an intercept plus a shape
@@ -91,6 +78,9 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
         of the first: ``for_cause(2).terms_`` has those of another.
     log_evidence_ : float
         Log evidence of the training data, of all causes.
+    proportional_hazards_ : InteractionScores
+        The test of proportional hazards: for each column the score of an interaction with time, and whether
+        it is in the model or what it would gain, in log evidence.
     edits_, family_, plan_, provenance_, n_iter_, converged_, n_features_in_, feature_names_in_
         As in :class:`LANAMRegressor`.
 
@@ -108,9 +98,6 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
     >>> model.predict_survival_function(X[:3], times=[0.5, 1.0]).shape
     (3, 2)
     """
-
-    _models: tuple[FittedModel, ...]
-    _timeline: Timeline
 
     @property
     def _asked_family(self) -> Family:
@@ -251,6 +238,13 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
         self.converged_ = all(model.converged for model in models)
 
     @property
+    def proportional_hazards_(self) -> InteractionScores:
+        """The candidate interactions with time."""
+        self._require_one_cause("proportional_hazards_")
+        time, score = self._schema.n_columns - 1, self.interaction_scores_.score
+        return describe_pairs(self._model, self._schema, score, of=time)
+
+    @property
     def _follow_up(self) -> SavedFollowUp:
         return SavedFollowUp(self._timeline, self.causes_, self._models[1:])
 
@@ -291,23 +285,6 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
         result._set_causes((self._models[index],), self.causes_[index : index + 1], self._timeline)
         return result
 
-    def _index_of(self, cause: Any) -> int:
-        """The index of a cause; the only one by default."""
-        if cause is None and len(self.causes_) == 1:
-            return 0
-        found = np.flatnonzero(self.causes_ == cause)
-        if len(found) == 0:
-            known = ", ".join(map(str, self.causes_.tolist()))
-            raise InputError(
-                "{given} is not a cause of this model"
-                if cause is not None
-                else "{argument} is missing",
-                f"its causes are {known}",
-                argument="cause",
-                value=cause,
-            )
-        return int(found[0])
-
     def _require_one_cause(self, method: str) -> None:
         check_is_fitted(self)
         if len(self.causes_) > 1:
@@ -316,349 +293,6 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
                 f"this model has the causes {known}, each with a hazard of its own",
                 f"take one, for example model.for_cause({self.causes_[0]}).{method}",
             )
-
-    # --- predictions
-
-    def _columns(self, X: Any) -> Array:
-        check_is_fitted(self)
-        require_in_memory(X)
-        time = self._schema.n_columns - 1
-        used = frozenset().union(*(model.used for model in self._models)) - {time}
-        return read_columns(self, X, fitting=False, used=used)[0]
-
-    @property
-    def _hazards(self) -> Hazards:
-        return Hazards(self._models, self._timeline)
-
-    def _curve(
-        self, X: Any, times: Any, function: Function, coverage: float | None
-    ) -> tuple[Curve, Array]:
-        columns = self._columns(X)
-        grid = self._read_times(times)
-        return self._hazards.curve(function, columns, grid, std=coverage is not None), grid
-
-    def _read_times(self, times: Any) -> Array:
-        """Times within follow-up; the ends of the intervals by default."""
-        if times is None:
-            return self.unique_times_
-        grid = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        first, last = self.unique_times_[[0, -1]]
-        if grid.ndim != 1 or not np.isfinite(grid).all():
-            raise InputError("{argument} must be finite numbers", argument="times")
-        if (bad := (grid < min(first, 0.0)) | (grid > last * (1.0 + 1e-12))).any():
-            raise InputError(
-                f"{{argument}} has {grid[bad][0]:g}, and follow-up of the training data was from {first:g} "
-                f"to {last:g}",
-                "of later times the data say nothing: leave them out",
-                argument="times",
-            )
-        return grid
-
-    def _values(
-        self,
-        X: Any,
-        times: Any,
-        function: Function,
-        return_interval: bool,
-        coverage: float,
-    ) -> Any:
-        asked = require_coverage(coverage) if return_interval else None
-        curve, _ = self._curve(X, times, function, asked)
-        if asked is None:
-            return curve.value
-        return curve.value, curve.interval(float(ndtri(0.5 + 0.5 * asked)))
-
-    @in_chunks
-    def predict(self, X: Any) -> Array:
-        """Risk score of each row: higher means earlier.
-
-        The logarithm of the mean of the cumulative hazard over the ends of the intervals, as many events
-        apart: the expected number of events if a row could have many. It orders rows where effects change
-        with time, too.
-
-        Parameters
-        ----------
-        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-
-        Returns
-        -------
-        risk : ndarray of shape (n_samples,)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-1, 1, size=(300, 1))
-        >>> time = rng.exponential(np.exp(-2 * X[:, 0]))
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
-        >>> low, high = model.predict([[-1.0], [1.0]])
-        >>> bool(low < high)
-        True
-        """
-        curve, _ = self._curve(X, self.unique_times_[1:], CumulativeHazard(), None)
-        return np.asarray(np.log(curve.value.mean(axis=1)))
-
-    def predict_survival_function(
-        self, X: Any, times: Any = None, return_interval: bool = False, coverage: float = 0.95
-    ) -> Any:
-        """Probability of no event, of any cause, until each time.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        times : float or sequence of float, default=None
-            Times within the follow-up of the training data; ``unique_times_`` by default.
-        return_interval : bool, default=False
-            Whether to return pointwise credible intervals as well.
-        coverage : float, default=0.95
-            Their probability.
-
-        Returns
-        -------
-        survival : ndarray of shape (n_samples, n_times)
-        interval : ndarray of shape (n_samples, n_times, 2)
-            Only with ``return_interval=True``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X, time = rng.uniform(size=(300, 1)), rng.exponential(size=300)
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
-        >>> survival, interval = model.predict_survival_function(X[:2], [1.0], return_interval=True)
-        >>> bool((interval[..., 0] < survival).all() and (survival < interval[..., 1]).all())
-        True
-        """
-        return self._values(X, times, Survival(), return_interval, coverage)
-
-    def predict_cumulative_hazard_function(
-        self, X: Any, times: Any = None, return_interval: bool = False, coverage: float = 0.95
-    ) -> Any:
-        """Cumulative hazard, of all causes, until each time: minus the logarithm of survival.
-
-        Parameters
-        ----------
-        X, times, return_interval, coverage
-            As in :meth:`predict_survival_function`.
-
-        Returns
-        -------
-        cumulative_hazard : ndarray of shape (n_samples, n_times)
-        interval : ndarray of shape (n_samples, n_times, 2)
-            Only with ``return_interval=True``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X, time = rng.uniform(size=(300, 1)), rng.exponential(size=300)
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
-        >>> hazard = model.predict_cumulative_hazard_function(X[:1], [1.0])
-        >>> np.allclose(np.exp(-hazard), model.predict_survival_function(X[:1], [1.0]))
-        True
-        """
-        return self._values(X, times, CumulativeHazard(), return_interval, coverage)
-
-    def predict_cumulative_incidence(
-        self,
-        X: Any,
-        cause: int | None = None,
-        times: Any = None,
-        return_interval: bool = False,
-        coverage: float = 0.95,
-    ) -> Any:
-        """Probability of an event of a cause until each time, in competition with the others.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        cause : int, default=None
-            One of ``causes_``; may be left out if there is one.
-        times, return_interval, coverage
-            As in :meth:`predict_survival_function`.
-
-        Returns
-        -------
-        incidence : ndarray of shape (n_samples, n_times)
-        interval : ndarray of shape (n_samples, n_times, 2)
-            Only with ``return_interval=True``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X, time = rng.uniform(size=(300, 1)), rng.exponential(size=300)
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=rng.integers(1, 3, 300), time=time)
-        >>> both = sum(model.predict_cumulative_incidence(X, cause, [1.0]) for cause in (1, 2))
-        >>> np.allclose(both, 1 - model.predict_survival_function(X, [1.0]))
-        True
-        """
-        check_is_fitted(self)
-        return self._values(X, times, Incidence(self._index_of(cause)), return_interval, coverage)
-
-    def predict_hazard(self, X: Any, times: Any = None, cause: int | None = None) -> Array:
-        """Hazard at each time: events per unit of time among those still at risk.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        times : float or sequence of float, default=None
-            As in :meth:`predict_survival_function`.
-        cause : int, default=None
-            One of ``causes_``; the sum of all by default.
-
-        Returns
-        -------
-        hazard : ndarray of shape (n_samples, n_times)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X, time = rng.uniform(size=(500, 1)), rng.exponential(size=500)
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(500), time=time)
-        >>> bool(0.7 < model.predict_hazard([[0.5]], [0.5])[0, 0] < 1.4)
-        True
-        """
-        columns = self._columns(X)
-        interval = self._timeline.interval_of(self._read_times(times))
-        hazards = np.exp(self._hazards.log_hazards(columns)[:, :, interval])
-        if cause is not None:
-            return np.asarray(hazards[self._index_of(cause)])
-        return np.asarray(hazards.sum(axis=0))
-
-    def predict_quantile(
-        self,
-        X: Any,
-        q: float = 0.5,
-        return_interval: bool = False,
-        coverage: float = 0.95,
-    ) -> Any:
-        """Time by which the event has happened with probability ``q``, of any cause: the median by default.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        q : float, default=0.5
-            Probability between 0 and 1.
-        return_interval, coverage
-            As in :meth:`predict_survival_function`.
-
-        Returns
-        -------
-        time : ndarray of shape (n_samples,)
-            Infinity where it is not reached during follow-up.
-        interval : ndarray of shape (n_samples, 2)
-            Only with ``return_interval=True``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X, time = rng.uniform(size=(500, 1)), rng.exponential(size=500)
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(500), time=time)
-        >>> bool(0.5 < model.predict_quantile([[0.5]])[0] < 0.9)
-        True
-        """
-        if not 0.0 < q < 1.0:
-            raise InputError("{given} must lie between 0 and 1", argument="q", value=q)
-        asked = require_coverage(coverage) if return_interval else None
-        curve, grid = self._curve(X, self._fine_times, CumulativeHazard(), asked)
-        level = np.array([-np.log1p(-q)])
-        time = inverted(level, grid, curve.value)[:, 0]
-        if asked is None:
-            return time
-        # The time is late where the hazard is low.
-        ends = curve.interval(float(ndtri(0.5 + 0.5 * asked)))
-        sides = [inverted(level, grid, ends[:, :, side])[:, 0] for side in (1, 0)]
-        return time, np.stack(sides, axis=1)
-
-    @property
-    def _fine_times(self) -> Array:
-        """The ends of the intervals, and times between them."""
-        edges = self.unique_times_
-        parts = np.linspace(0.0, 1.0, 4, endpoint=False)
-        inner = (edges[:-1, None] + np.diff(edges)[:, None] * parts).ravel()
-        return np.append(inner, edges[-1])
-
-    def predict_rmst(
-        self,
-        X: Any,
-        horizon: float | None = None,
-        return_interval: bool = False,
-        coverage: float = 0.95,
-    ) -> Any:
-        """Restricted mean survival time: the mean time without an event until a horizon.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        horizon : float, default=None
-            The end of follow-up by default.
-        return_interval, coverage
-            As in :meth:`predict_survival_function`.
-
-        Returns
-        -------
-        time : ndarray of shape (n_samples,)
-        interval : ndarray of shape (n_samples, 2)
-            Only with ``return_interval=True``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X, time = rng.uniform(size=(500, 1)), rng.exponential(size=500)
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(500), time=time)
-        >>> bool(0.55 < model.predict_rmst([[0.5]], 1.0)[0] < 0.7)
-        True
-        """
-        check_is_fitted(self)
-        last = self.unique_times_[-1] if horizon is None else horizon
-        found = self._values(X, [last], RestrictedMean(), return_interval, coverage)
-        if not return_interval:
-            return found[:, 0]
-        value, interval = found
-        return value[:, 0], np.clip(interval[:, 0], 0.0, last - min(self.unique_times_[0], last))
-
-    def score(self, X: Any, y: Any = None, *, event: Any = None, time: Any = None) -> float:
-        """Harrell's C: how often, of two rows, that with the higher risk has the earlier event.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        y, event, time
-            As in :meth:`fit`; the names of columns of a frame, too. With competing risks an event is one
-            of any cause.
-
-        Returns
-        -------
-        score : float
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMSurvival
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-1, 1, size=(300, 1))
-        >>> time = rng.exponential(np.exp(-2 * X[:, 0]))
-        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
-        >>> bool(0.6 < model.score(X, event=np.ones(300), time=time) < 0.9)
-        True
-        """
-        check_is_fitted(self)
-        event, time = split_target(y, event, time)
-        X, event, time = follow_up.read_outcome(self, X, event, time)
-        return harrell_c(event > 0.0, time, self.predict(X))
-
-    # --- contributions to the log hazard
 
     def _columns_at(self, X: Any, time: Any, method: str) -> Array:
         """Encoded rows with a time, by default the middle of the events."""
@@ -785,8 +419,8 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
         Returns
         -------
         summary : Summary
-            As that of a regressor. Its fact ``proportional_hazards`` has, for each column, the log evidence
-            gain of an effect that changes with time.
+            As that of a regressor. Its fact ``proportional_hazards`` has, for each column, whether an
+            effect that changes with time is in the model, or what it would gain.
 
         Examples
         --------
@@ -799,7 +433,30 @@ class LANAMSurvival(SurvivalParameters, AdditiveModel):
         300
         """
         self._require_one_cause("summary()")
-        return super().summary()
+        summary = super().summary()
+        tested = {row["feature_names"][0]: row["status"] for row in self.proportional_hazards_.rows}
+        return replace(summary, facts={**summary.facts, "proportional_hazards": tested})
+
+    def add_interactions(self, X: Any, y: Any = None, *args: Any, **arguments: Any) -> Self:
+        """Not supported: fit again with ``interactions`` or ``time_interactions``.
+
+        Parameters
+        ----------
+        X, y, *args, **arguments
+            As those of a regressor.
+
+        Examples
+        --------
+        >>> from lanam import LANAMSurvival
+        >>> LANAMSurvival().add_interactions(None)
+        Traceback (most recent call last):
+            ...
+        lanam.errors.InputError: interactions cannot be added to a fitted survival model: fit again ...
+        """
+        raise InputError(
+            "interactions cannot be added to a fitted survival model",
+            "fit again with interactions= or time_interactions=",
+        )
 
     def edit_term(self, name: Any, action: str, **edit: Any) -> LANAMSurvival:
         """A copy of the model with a term edited by hand, as :meth:`LANAMRegressor.edit_term`.
