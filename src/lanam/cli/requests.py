@@ -163,6 +163,21 @@ class FitRequest(TableRequest):
     )
     sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
     exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
+    time: str | None = _option(
+        None, "COLUMN", "For survival, the column of the time of follow-up.", "--time"
+    )
+    event: str | None = _option(
+        None,
+        "COLUMN",
+        "For survival, the column of the event: 0 is censored, other whole numbers are causes.",
+        "--event",
+    )
+    entry: str | None = _option(
+        None,
+        "COLUMN",
+        "For survival, the column of the time from which a row is at risk.",
+        "--entry",
+    )
     interactions: str = _option(
         DEFAULTS.interactions,
         "PAIRS",
@@ -229,6 +244,11 @@ class PredictRequest(TableRequest):
     std: bool = _flag("Add predictive standard deviations.", "--std")
     terms: bool = _flag("Add the contribution of each term.", "--terms")
     proba: bool = _flag("Add the probability of each class.", "--proba")
+    times: str | None = _option(
+        None,
+        "TIMES",
+        "Add survival until these times and, of several causes, their incidence: 365,730.",
+    )
     keep: list[str] | None = _option(
         None, "COLUMNS", "Columns of the table to copy to the output: id,name."
     )
