@@ -1,5 +1,7 @@
 """Survival: hazards, curves and their bands, truncation, competing risks, tables in chunks, messages."""
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import lanam
 from lanam import LANAMSurvival
 from lanam.metrics import harrell_c
-from lanam.plot import plot_shapes
+from lanam.plot import plot_shapes, plot_survival
 
 
 def survival(**options):
@@ -340,3 +342,74 @@ class TestPictures:
     def test_shapes_are_drawn(self, model):
         axes = plot_shapes(model.explain_global())
         assert any("days" in ax.get_xlabel() for ax in np.ravel(axes))
+
+    def test_curves_are_drawn_with_their_bands(self, model, data):
+        curves = model.explain_survival(inputs(data[0])[:2], labels=["first", "second"])
+        ax = plot_survival(curves)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("days", "probability of no event")
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["first", "second"]
+        for line, value in zip(ax.get_lines(), curves.value, strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), value)
+        styles = {line.get_linestyle() for line in ax.get_lines()}
+        assert len(styles) == len(ax.collections) == 2
+        assert not plot_survival(curves, bands=False).collections
+
+    def test_many_curves_are_refused(self, model, data):
+        curves = model.explain_survival(inputs(data[0])[:9], times=[0.5, 1.0])
+        with pytest.raises(ValueError, match="draws 1 to 8 curves, and there are 9"):
+            plot_survival(curves)
+        with pytest.raises(ValueError, match="labels has 1 names, and X has 2 rows"):
+            model.explain_survival(inputs(data[0])[:2], labels=["one"])
+
+    def test_curves_of_a_cause(self, causes_model, two_causes):
+        curves = causes_model.explain_survival(inputs(two_causes[0])[:1], cause=2)
+        assert plot_survival(curves).get_ylabel() == "probability of an event of cause 2"
+        frame = curves.to_frame()
+        expected = causes_model.predict_cumulative_incidence(
+            inputs(two_causes[0])[:1], 2, curves.times
+        )
+        np.testing.assert_array_equal(frame["value"], expected[0])
+
+
+class TestResults:
+    def test_the_summary_says_whether_hazards_are_proportional(self, model):
+        tested = model.summary().facts["proportional_hazards"]
+        assert (
+            set(tested)
+            == {"a", "b", "group"}
+            == {row["feature_names"][0] for row in model.proportional_hazards_}
+        )
+        assert "proportional hazards: no effect of 3 columns changes" in str(model.summary())
+
+    def test_sql_has_the_hazard(self, model, data):
+        time = model.unique_times_[3:5].mean()
+        X = inputs(data[0])[:4]
+        connection = sqlite3.connect(":memory:")
+        X.assign(days=time).to_sql("patients", connection, index=False)
+        query = model.export(None, to="sql", table="patients")
+        found = pd.read_sql(query, connection)
+        np.testing.assert_allclose(
+            found["prediction"], model.predict_hazard(X, [time])[:, 0], rtol=1e-9
+        )
+
+    def test_terms_can_be_edited(self, model, data):
+        X = inputs(data[0])[:5]
+        edited = model.edit_term("a", "zero", reason="a test")
+        same = edited.predict(X.assign(a=0.5)) - edited.predict(X.assign(a=-0.5))
+        np.testing.assert_allclose(same, 0.0, atol=1e-12)
+        assert not np.allclose(edited.predict(X), model.predict(X))
+
+    def test_predicted_files(self, causes_model, two_causes, tmp_path):
+        X = inputs(two_causes[0])
+        X.to_parquet(tmp_path / "new.parquet")
+        causes_model.predict_files(str(tmp_path / "new.parquet"), tmp_path / "out.parquet")
+        found = pd.read_parquet(tmp_path / "out.parquet")
+        np.testing.assert_allclose(found["prediction"], causes_model.predict(X))
+
+    def test_dask_frames(self, model, data):
+        dd = pytest.importorskip("dask.dataframe")
+        frame = dd.from_pandas(data[0], npartitions=3)
+        found = survival().fit(frame, **NAMES)
+        assert found.log_evidence_ == pytest.approx(model.log_evidence_, rel=1e-9)
+        risk = found.predict(frame).compute()
+        np.testing.assert_allclose(risk, model.predict(inputs(data[0])), atol=1e-6)

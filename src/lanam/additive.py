@@ -843,20 +843,46 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 coverages = coverage_report(
                     self, X, y, exposure=exposure, sample_weight=sample_weight
                 )
+        return self._write_report(
+            path,
+            title,
+            coverage,
+            overwrite=overwrite,
+            report=coverages,
+            rows=rows,
+            noise=noise,
+            part=part,
+        )
+
+    def _write_report(
+        self,
+        path: Any,
+        title: str | None,
+        coverage: float,
+        *,
+        overwrite: bool,
+        report: Any = None,
+        rows: Any = None,
+        noise: Array | None = None,
+        part: str = "unknown",
+    ) -> Path:
+        """Write a report with what some rows say of the model, if any."""
+        from lanam.report import gather, write_report
+
         n_classes = np.size(self._model.intercept)
-        material = report.gather(
+        material = gather(
             self,
             portable=explain.explain_portable(self._model, self._schema, self._labels),
             schema=self._schema,
             normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
             title=title,
             coverage=explain.require_coverage(coverage),
-            report=coverages,
+            report=report,
             rows=rows,
             noise=noise,
             part=part,
         )
-        return report.write_report(path, material, overwrite=overwrite)
+        return write_report(path, material, overwrite=overwrite)
 
     def save(self, path: Any, *, overwrite: bool = True) -> Path:
         """Save the fitted model to a file, which :func:`lanam.load` reads.

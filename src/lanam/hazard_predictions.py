@@ -135,6 +135,7 @@ class HazardPredictions(AdditiveModel):
         >>> bool(low < high)
         True
         """
+        check_is_fitted(self)
         curve, _ = self._curve(X, self.unique_times_[1:], CumulativeHazard(), None)
         return np.asarray(np.log(curve.value.mean(axis=1)))
 
@@ -362,6 +363,7 @@ class HazardPredictions(AdditiveModel):
         """
         if not 0.0 < q < 1.0:
             raise InputError("{given} must lie between 0 and 1", argument="q", value=q)
+        check_is_fitted(self)
         asked = require_coverage(coverage) if return_interval else None
         curve, grid = self._curve(X, self._fine_times, CumulativeHazard(), asked)
         level = np.array([-np.log1p(-q)])

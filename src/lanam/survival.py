@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -436,6 +437,82 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         summary = super().summary()
         tested = {row["feature_names"][0]: row["status"] for row in self.proportional_hazards_.rows}
         return replace(summary, facts={**summary.facts, "proportional_hazards": tested})
+
+    def report(  # type: ignore[override]
+        self,
+        path: Any,
+        X: Any = None,
+        *,
+        time: Any = None,
+        title: str | None = None,
+        n_rows: int = 200,
+        coverage: float = 0.95,
+        overwrite: bool = True,
+    ) -> Path:
+        """Write a report, as :meth:`LANAMRegressor.report`, with survival curves on its what-if page.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write, such as "report.html".
+        X : frame or array-like of shape (n_samples, n_features), default=None
+            Rows to pick from on the what-if page.
+        time : float or array-like of shape (n_samples,), default=None
+            Their times there, as in :meth:`predict_terms`.
+        title, n_rows, coverage, overwrite
+            As for a regressor.
+
+        Returns
+        -------
+        path : Path
+            The file.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from lanam import LANAMSurvival
+        >>> rng = np.random.default_rng(0)
+        >>> X, time = rng.uniform(size=(300, 1)), rng.exponential(size=300)
+        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
+        >>> with TemporaryDirectory() as folder:
+        ...     model.report(Path(folder) / "report.html", X).stat().st_size < 4e6
+        True
+        """
+        self._require_one_cause("report(...)")
+        rows = None
+        if X is not None:
+            from lanam.report import pick_rows
+
+            rows = pick_rows(self._columns_at(X, time, "report(...)"), n_rows)
+        return self._write_report(path, title, coverage, overwrite=overwrite, rows=rows)
+
+    def export(self, path: Any, to: str | None = None, **options: Any) -> Any:
+        """Export the hazard as tables of the columns and the time, as :meth:`LANAMRegressor.export`.
+
+        Parameters
+        ----------
+        path, to, **options
+            As for a regressor.
+
+        Returns
+        -------
+        path : Path
+            The file; or with ``path=None`` its content.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMSurvival
+        >>> rng = np.random.default_rng(0)
+        >>> X, time = rng.uniform(size=(300, 1)), rng.exponential(size=300)
+        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
+        >>> model.export(None, to="csv").splitlines()[0]
+        'term,column,kind,value,below,meaning,contribution,std,hazard ratio,share'
+        """
+        self._require_one_cause("export(...)")
+        return super().export(path, to, **options)
 
     def add_interactions(self, X: Any, y: Any = None, *args: Any, **arguments: Any) -> Self:
         """Not supported: fit again with ``interactions`` or ``time_interactions``.

@@ -15,6 +15,7 @@ from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
+from lanam.engines.roles import find_features
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,8 +98,9 @@ def _find_roles(request: FitRequest, source: FileSource) -> tuple[dict[str, str]
         for argument, name in given.items()
         if name is not None
     }
-    drop = split_names(request.drop, source.names, "--drop")
-    return roles, without([name for name in source.names if name], [*roles.values(), *drop])
+    names = [name for name in source.names if name]
+    drop = split_names(request.drop, names, "--drop")
+    return roles, list(find_features(roles, drop, names, source.title))
 
 
 def _estimator(request: FitRequest, features: list[str], console: Console) -> LANAMSurvival:

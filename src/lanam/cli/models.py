@@ -22,9 +22,9 @@ from lanam.engines.files import FileSource
 from lanam.engines.types import holds
 
 if TYPE_CHECKING:
-    from lanam import LANAMClassifier, LANAMRegressor
+    from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
 
-    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor
+    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor | LANAMSurvival
 
 T = TypeVar("T")
 
@@ -41,6 +41,22 @@ def load_model(path: str) -> Estimator:
     if not os.path.exists(path):
         raise CLIError(f"there is no file {path}")
     return load(path)
+
+
+def load_one(path: str, cause: int | None) -> Estimator:
+    """The model in a file; of a survival model with several causes that of one."""
+    model = load_model(path)
+    causes = getattr(model, "causes_", np.empty(0, dtype=int)).tolist()
+    if cause is None and len(causes) < 2:
+        return model
+    if not causes:
+        raise UsageError(f"--cause is for survival models, and {path} is none")
+    if cause not in causes:
+        known = ", ".join(map(str, causes))
+        raise UsageError(f"choose a cause of the model with --cause: {known}")
+    assert cause is not None
+    one: Estimator = model.for_cause(cause)
+    return one
 
 
 def metadata(model: Estimator) -> Mapping[str, object]:

@@ -84,6 +84,7 @@ _TABLES = (
     "A table: .csv (or .csv.gz), .parquet, - for CSV from stdin, or a folder or glob of files.",
 )
 _EXPOSURE = ("COLUMN", "Exposure of the counts: a column, or one number for all rows.")
+_CAUSE = ("CODE", "Of a survival model with competing risks, the cause.")
 _COVERAGE = ("FRACTION", "Probability of the credible bands: 0.9 for 90%.")
 
 
@@ -286,6 +287,7 @@ class ExplainRequest(TableRequest):
         None, "FILE", "Plot to this file: .png, .svg or .pdf.", "--output", "-o"
     )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,6 +317,7 @@ class ReportRequest(TableRequest):
         "Use all rows of the table of the fit, also training rows.", "--all-rows"
     )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,6 +338,7 @@ class ExportRequest(Request):
     bands: int | None = _option(
         None, "N", "For CSV: about N bands per numeric column, relative to base levels."
     )
+    cause: int | None = _option(None, *_CAUSE)
     no_variance: bool = _flag("Export the mean only, which is shorter and faster.", "--no-variance")
 
 

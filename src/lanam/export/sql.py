@@ -566,6 +566,12 @@ def _count_response(_: int) -> list[str]:
     return [rate, f"{rate} + {rate} * {rate} * {beyond}"]
 
 
+def _hazard_response(_: int) -> list[str]:
+    # At the mean of its logarithm, as curves have it; and the variance of a lognormal hazard.
+    spread = f"(exp(v0_0) - 1e0) * {exponential('(2e0 * m0 + v0_0)')}"
+    return [exponential("m0"), spread]
+
+
 def _two_classes_response(_: int) -> list[str]:
     odds = f"(m0 / sqrt(1e0 + {number(math.pi / 8.0)} * v0_0))"
     return [f"1e0 / (1e0 + {exponential(f'({sign}{odds})')})" for sign in ("", "-")]
@@ -590,6 +596,7 @@ _RESPONSES = {
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "survival": _hazard_response,
 }
 
 

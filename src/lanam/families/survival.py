@@ -86,8 +86,8 @@ class SurvivalFamily(Family):
         return PiecewiseExponential()
 
     def mean(self, mean: Array, variance: Array) -> Array:
-        """Posterior mean of the hazard."""
-        return self.link.inverse(mean + 0.5 * variance)
+        """The hazard at the posterior mean of its logarithm: its posterior median, as curves have it."""
+        return self.link.inverse(mean)
 
     def respond(
         self, encoding: Encoding, target: NDArray[Any], weight: Array, exposure: Array
