@@ -434,6 +434,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.converged_ = model.converged
         self.history_ = [dict(record) for record in model.history]
 
+    @property
+    def _follow_up(self) -> storage.SavedFollowUp | None:
+        """What a survival model has besides, to save."""
+        return None
+
+    def _restore(self, saved: storage.SavedModel) -> None:
+        """Set the learned attributes that only some estimators have."""
+
     def _warn_if_unfinished(self) -> None:
         """Warn if the fit stopped before convergence."""
         if self._model.stop_reason == "interrupted":
@@ -487,6 +495,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+    @property
+    def _inputs(self) -> Schema:
+        """The columns that rows to predict must have."""
+        return self._schema
 
     @property
     def _labels(self) -> np.ndarray | None:
@@ -939,20 +952,46 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             with warnings.catch_warnings():  # unseen values of these rows were warned of above
                 warnings.simplefilter("ignore", NewValuesWarning)
                 coverages = coverage_report(self, X, y, **given, sample_weight=sample_weight)
+        return self._write_report(
+            path,
+            title,
+            coverage,
+            overwrite=overwrite,
+            report=coverages,
+            rows=rows,
+            noise=noise,
+            part=part,
+        )
+
+    def _write_report(
+        self,
+        path: Any,
+        title: str | None,
+        coverage: float,
+        *,
+        overwrite: bool,
+        report: Any = None,
+        rows: Any = None,
+        noise: Array | None = None,
+        part: str = "unknown",
+    ) -> Path:
+        """Write a report with what some rows say of the model, if any."""
+        from lanam.report import gather, write_report
+
         n_classes = np.size(self._model.intercept)
-        material = report.gather(
+        material = gather(
             self,
             portable=explain.explain_portable(self._model, self._schema, self._explained_labels),
             schema=self._schema,
             normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
             title=title,
             coverage=explain.require_coverage(coverage),
-            report=coverages,
+            report=report,
             rows=rows,
             noise=noise,
             part=part,
         )
-        return report.write_report(path, material, overwrite=overwrite)
+        return write_report(path, material, overwrite=overwrite)
 
     def save(self, path: Any, *, overwrite: bool = True) -> Path:
         """Save the fitted model to a file, which :func:`lanam.load` reads.

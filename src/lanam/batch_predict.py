@@ -33,6 +33,8 @@ class OutputOptions:
     terms: bool = False
     proba: bool = False
     prefix: str = ""
+    #: of survival models, the times at which survival and incidences are evaluated
+    times: tuple[float, ...] = ()
 
 
 class Outputs:
@@ -60,6 +62,15 @@ class Outputs:
             raise InputError("{std=True} is for numeric responses, not for classes", remedy)
         if options.proba and self._classes is None:
             raise InputError("{proba=True} is for classes, and this model predicts numbers")
+        self._causes = getattr(model, "causes_", np.empty(0, int)).tolist()
+        if options.times and not self._causes:
+            raise InputError("{times} are for survival models", argument="times")
+        if self._causes and (options.std or (options.interval is not None and not options.times)):
+            raise InputError(
+                "the risk score of a survival model has no interval",
+                "ask for survival with {times}, whose intervals it has",
+                argument="times",
+            )
 
     @cached_property
     def names(self) -> list[str]:
@@ -70,7 +81,9 @@ class Outputs:
             names.append("std")
         if options.proba:
             names += [f"probability_{label}" for label in classes]
-        if options.interval is not None:
+        for curve in self._curves:
+            names += [f"{curve}{end}" for end in self._ends]
+        if options.interval is not None and not self._causes:
             names += end_names(classes)
         if options.terms:
             several = self.model.family_.link.several
@@ -78,6 +91,38 @@ class Outputs:
             names += [f"intercept{label}" for label in labels]
             names += [f"term_{name}" for name in self.model.get_feature_names_out()]
         return [options.prefix + name for name in names]
+
+    @property
+    def _curves(self) -> list[str]:
+        """Survival and, of several causes, the incidence of each, at every time."""
+        several = self._causes if len(self._causes) > 1 else []
+        names = ["survival", *(f"incidence_{cause}" for cause in several)]
+        return [f"{name}_{at:g}" for name in names for at in self._options.times]
+
+    @property
+    def _ends(self) -> tuple[str, ...]:
+        return ("",) if self._options.interval is None else ("", "_lower", "_upper")
+
+    def _curve_columns(self, X: Any) -> list[np.ndarray]:
+        """The values of the curves, with the ends of their intervals."""
+        options, model = self._options, self.model
+        if not options.times:
+            return []
+        asked = {"times": options.times, "return_interval": options.interval is not None}
+        if options.interval is not None:
+            asked["coverage"] = options.interval
+        several = self._causes if len(self._causes) > 1 else []
+        curves = [model.predict_survival_function(X, **asked)]
+        curves += [model.predict_cumulative_incidence(X, cause, **asked) for cause in several]
+        columns: list[np.ndarray] = []
+        for curve in curves:
+            if options.interval is None:
+                columns += [*curve.T]
+                continue
+            value, ends = curve
+            for k in range(value.shape[1]):
+                columns += [value[:, k], ends[:, k, 0], ends[:, k, 1]]
+        return columns
 
     @property
     def dtypes(self) -> list[np.dtype]:
@@ -107,7 +152,8 @@ class Outputs:
         else:
             columns = [model.predict(X, **given)]
         with collect_unseen():  # of the same rows, which the prediction has reported
-            if options.interval is not None:
+            columns += self._curve_columns(X)
+            if options.interval is not None and not self._causes:
                 ends = model.predict_interval(X, coverage=options.interval, **given)
                 columns += [*ends.reshape(len(ends), -1).T]
             if options.terms:

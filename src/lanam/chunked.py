@@ -173,7 +173,7 @@ def open_for(model: Any, table: Any, *, as_text: bool = False) -> Source:
 
     With ``as_text`` other columns of CSV files are strings.
     """
-    types = column_types(model._schema)
+    types = column_types(model._inputs)
     # Prediction is a few long numpy calls, which threads run in parallel.
     reading = ReadOptions(
         read_n_jobs(model.n_jobs),
@@ -234,7 +234,7 @@ class ChunkCall(ABC):
     @property
     def inputs(self) -> list[str]:
         """The columns that the evaluation needs."""
-        return list(dict.fromkeys([*self.model._schema.names, *self.given.columns]))
+        return list(dict.fromkeys([*self.model._inputs.names, *self.given.columns]))
 
     def of_chunk(self, chunk: Chunk) -> Any:
         """The result for the rows of a chunk."""
@@ -261,7 +261,7 @@ class _MethodCall(ChunkCall):
 def features_of(model: Any, frame: Any) -> Any:
     """The columns that a model needs, of a frame that may have others as well."""
     wrapped: Any = as_frame(frame)
-    return wrapped.select(list(model._schema.names)).to_native()
+    return wrapped.select(list(model._inputs.names)).to_native()
 
 
 def row_of_missing(source: Source) -> Any:

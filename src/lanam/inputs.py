@@ -79,17 +79,18 @@ def read_columns(
         categorical = read_categorical(estimator.categorical_features, names)
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
-    columns, unseen = encode_table(table, estimator._schema)
-    names = estimator._schema.names
+    fitted = estimator._inputs
+    columns, unseen = encode_table(table, fitted)
+    names = fitted.names
     warned = names if used is None else [names[feature] for feature in used]
     warn_unseen([each for each in unseen if each.name in warned])
-    return columns, estimator._schema
+    return columns, fitted
 
 
 def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
     """The frame with its columns in the order of the fit; further columns are left out with a warning."""
     if not fitting:
-        frame = _in_order(frame, estimator._schema.names)
+        frame = _in_order(frame, estimator._inputs.names)
     try:
         validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
     except ValueError as error:
@@ -261,7 +262,7 @@ def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Arr
     """The rows' weights, ones by default; they may all be zero only in a ``chunk`` of the rows."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = _read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
+    weight = read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
     if weight.ndim != 1:
         problem = "{argument} must have one dimension, and has {value}"
         raise InputError(problem, argument="sample_weight", value=weight.ndim)
@@ -342,7 +343,7 @@ def read_offset(offset: Any, n_rows: int) -> Array:
     """
     if offset is None:
         return np.zeros(n_rows)
-    values = _read_numbers(offset, n_rows, "offset", "use 0 for rows without an offset")
+    values = read_numbers(offset, n_rows, "offset", "use 0 for rows without an offset")
     _require_per_row(values, n_rows, "offset")
     if np.abs(values).max(initial=0.0) > _LARGEST_OFFSET:
         problem = f"{{argument}} has values of magnitude {np.abs(values).max():.0e}"
@@ -373,7 +374,7 @@ def read_exposure(exposure: Any, n_rows: int, argument: str = "exposure") -> Arr
     if exposure is None:
         return np.ones(n_rows)
     remedy = f"leave out rows without {argument}"
-    values = _read_numbers(exposure, n_rows, argument, remedy)
+    values = read_numbers(exposure, n_rows, argument, remedy)
     _require_per_row(values, n_rows, argument)
     if (bad := values <= 0.0).any():
         row = int(np.argmax(bad))
@@ -389,7 +390,7 @@ def read_exposure(exposure: Any, n_rows: int, argument: str = "exposure") -> Arr
     return values
 
 
-def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
+def read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
     """Finite numbers; a single one is repeated for all rows."""
     if np.ma.isMaskedArray(values):
         _refuse(np.ma.getmaskarray(values).ravel(), argument, "masked values", remedy)

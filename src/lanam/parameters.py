@@ -122,6 +122,15 @@ def read_rates(value: Any, name: str) -> tuple[float, ...]:
     raise _refusal(name, value, "must be a sequence of positive numbers, for example (0.1, 0.01)")
 
 
+def read_intervals(value: Any, name: str) -> int | None:
+    """A number of intervals; None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if _is_integer(value, 1):
+        return int(value)
+    raise _refusal(name, value, "must be 'auto' or an integer of at least 1")
+
+
 def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
     """Number of threads; None is ``OMP_NUM_THREADS`` or the number of cores.
 
@@ -238,7 +247,15 @@ class ClassifierParameters(Parameters):
     likelihood: str = "categorical"  # or "ordinal"
 
 
-#: All declarations by name.
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class SurvivalParameters(Parameters):
+    """Parameters of the survival estimator alone."""
+
+    time_interactions: Any = "auto"
+    n_intervals: Any = "auto"
+
+
+#: All declarations by name, but for those of survival models, of which the core has no options.
 PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
 
 
@@ -291,16 +308,15 @@ def _answering(init: Callable[..., None], *, classes: bool) -> Callable[..., Non
 
 
 Parameters.__init__ = _answering(Parameters.__init__, classes=True)  # type: ignore[method-assign]
-ClassifierParameters.__init__ = _answering(  # type: ignore[method-assign]
-    ClassifierParameters.__init__, classes=True
-)
+for _kind in (ClassifierParameters, SurvivalParameters):
+    _kind.__init__ = _answering(_kind.__init__, classes=_kind is ClassifierParameters)  # type: ignore[method-assign]
 RegressorParameters.__init__ = _answering(  # type: ignore[method-assign]
     RegressorParameters.__init__, classes=False
 )
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.
-for _declared in (RegressorParameters, ClassifierParameters, Parameters):
+for _declared in (RegressorParameters, ClassifierParameters, SurvivalParameters, Parameters):
     del _declared.__dataclass_fields__
 
 

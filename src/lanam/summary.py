@@ -261,6 +261,7 @@ class Summary:
             *facts["cautions"],
             *([facts["family"]] if facts["family"] else []),
             *([facts["better_family"]] if facts["better_family"] else []),
+            *_hazards_words(facts.get("proportional_hazards")),
             f"importance: mean absolute contribution {facts['unit']}",
             *([_MISSINGNESS_KEY] if self._splits_importance() else []),
         ]
@@ -320,6 +321,18 @@ class Summary:
             column = [_MISSINGNESS, *shares]
             table = [(*row[:4], share, *row[4:]) for row, share in zip(table, column, strict=True)]
         return narrowed(table, _LEAST_NAME, _MAX_NAME)
+
+
+def _hazards_words(tested: Mapping[str, str] | None) -> list[str]:
+    """The test of proportional hazards, by the status of each column's interaction with time."""
+    if not tested:
+        return []
+    changing = [shorten(name, _MAX_NAME) for name, status in tested.items() if status == ACTIVE]
+    if not changing:
+        return [f"proportional hazards: no effect of {len(tested)} columns changes with time"]
+    return [
+        f"hazards are not proportional: effects change with time for {few(changing, _MAX_COLUMNS)}"
+    ]
 
 
 def _table_lines(cells: Sequence[tuple[str, ...]]) -> list[str]:

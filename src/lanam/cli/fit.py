@@ -29,6 +29,7 @@ from lanam.cli.deciding import (
     task_of,
 )
 from lanam.cli.errors import CLIError, UsageError
+from lanam.cli.fit_survival import fit_survival, is_survival
 from lanam.cli.models import dropped_text, numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
@@ -77,6 +78,9 @@ def fit(request: FitRequest, console: Console) -> None:
     """Fit a model to a table, print its summary, and write it."""
     from lanam import coverage_report
 
+    if is_survival(request):
+        fit_survival(request, console)
+        return
     several = are_files(request.data)
     inputs = () if several else (request.data,)
     place = require_new(request.output, force=request.force, inputs=inputs, example="model.lanam")

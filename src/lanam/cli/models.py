@@ -23,10 +23,10 @@ from lanam.engines.roles import Given
 from lanam.engines.types import holds
 
 if TYPE_CHECKING:
-    from lanam import LANAMClassifier, LANAMRegressor
+    from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
     from lanam.cli.requests import PredictRequest, ReportRequest
 
-    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor
+    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor | LANAMSurvival
     GivenRequest: TypeAlias = PredictRequest | ReportRequest
 
 T = TypeVar("T")
@@ -44,6 +44,22 @@ def load_model(path: str) -> Estimator:
     if not os.path.exists(path):
         raise CLIError(f"there is no file {path}")
     return load(path)
+
+
+def load_one(path: str, cause: int | None) -> Estimator:
+    """The model in a file; of a survival model with several causes that of one."""
+    model = load_model(path)
+    causes = getattr(model, "causes_", np.empty(0, dtype=int)).tolist()
+    if cause is None and len(causes) < 2:
+        return model
+    if not causes:
+        raise UsageError(f"--cause is for survival models, and {path} is none")
+    if cause not in causes:
+        known = ", ".join(map(str, causes))
+        raise UsageError(f"choose a cause of the model with --cause: {known}")
+    assert cause is not None
+    one: Estimator = model.for_cause(cause)
+    return one
 
 
 def metadata(model: Estimator) -> Mapping[str, object]:
@@ -71,7 +87,7 @@ def known_columns(model: Estimator) -> list[str]:
     others = [metadata(model).get(role) for role in roles]
     others.append(None if target is None else target.name)
     named = [name for name in others if isinstance(name, str)]
-    return [*model._schema.names, *named, *_dropped(model)]
+    return [*model._inputs.names, *named, *_dropped(model)]
 
 
 def open_for(
@@ -86,7 +102,7 @@ def open_for(
     Where options leave the dialect of CSV open, it is that of the training data.
     """
     dialect = dialect.filled(getattr(model, "dialect_", None))
-    types = None if model is None else chunked.column_types(model._schema)
+    types = None if model is None else chunked.column_types(model._inputs)
     source = open_source(path, dialect, types, block_size)
     delimiter = source.found_delimiter
     if delimiter is not None:
@@ -97,11 +113,11 @@ def open_for(
 
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
     """The columns that a model needs, which the table must have, in Parquet with matching types."""
-    needed = list(model._schema.names)
+    needed = list(model._inputs.names)
     if error := missing_columns(source.title, source.names, needed):
         raise error
     if source.has_types:
-        for column in model._schema.columns:
+        for column in model._inputs.columns:
             _require_type(column.name, column.holds, source)
     return needed
 

@@ -63,7 +63,12 @@ def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
     given = given_columns(model, source, request)
     kept = kept_names(request, source)
     options = OutputOptions(
-        request.coverage, request.std, request.terms, request.proba, request.prefix
+        request.coverage,
+        request.std,
+        request.terms,
+        request.proba,
+        request.prefix,
+        _times(request.times),
     )
     outputs = outputs_of(model, options, kept)
     with console.warnings(), _progress(source.title, console) as advance:
@@ -108,6 +113,14 @@ def _require_output(request: PredictRequest, console: Console, several: bool) ->
         files = (request.model, request.data)
         require_new(request.output, force=request.force, inputs=files, example="out.csv")
     return kind
+
+
+def _times(given: str | None) -> tuple[float, ...]:
+    """Times separated by commas."""
+    try:
+        return tuple(float(part) for part in (given or "").split(",") if part.strip())
+    except ValueError:
+        raise UsageError(f"--times {given}: write numbers, such as 365,730") from None
 
 
 def kept_names(request: PredictRequest, source: FileSource) -> list[str]:

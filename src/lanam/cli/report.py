@@ -12,7 +12,7 @@ from lanam.cli.deciding import require_column, target_values
 from lanam.cli.errors import UsageError
 from lanam.cli.models import (
     given_columns,
-    load_model,
+    load_one,
     metadata,
     numbers,
     open_for,
@@ -33,7 +33,7 @@ def report(request: ReportRequest, console: Console) -> None:
         raise UsageError(f"{request.output}: the name of a report ends in .html")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(request.output, force=request.force, inputs=files, example="report.html")
-    model = load_model(request.model)
+    model = load_one(request.model, request.cause)
     if request.data is None and (request.target or request.exposure or request.sample_weight):
         raise UsageError(
             "--target, --exposure and --weight are columns of a table: pass the table as well"
@@ -56,6 +56,8 @@ def _read(request: ReportRequest, data: str, model: Estimator, console: Console)
     """The rows of a table, as arguments of ``report``."""
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
+    if hasattr(model, "causes_"):  # of survival, rows to pick from
+        return {"X": read_rows(source, needed)}
     target = _optional(request.target, metadata(model).get("target"), source, "--target")
     weight = _optional(request.sample_weight, metadata(model).get("weight"), source, "--weight")
     given = given_columns(model, source, request)

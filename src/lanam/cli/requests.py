@@ -98,6 +98,7 @@ _TABLES = (
 _EXPOSURE = ("COLUMN", "Exposure of the counts: a column, or one number for all rows.")
 _TRIALS = ("COLUMN", "Trials of the successes: a column, or one number for all rows.")
 _OFFSET = ("COLUMN", "Offset on the scale of the link: a column, or one number for all rows.")
+_CAUSE = ("CODE", "Of a survival model with competing risks, the cause.")
 _COVERAGE = ("FRACTION", "Probability of the credible bands: 0.9 for 90%.")
 
 
@@ -187,6 +188,21 @@ class FitRequest(TableRequest):
     tweedie_power: str = _option(
         DEFAULTS.tweedie_power, "POWER", "With --likelihood tweedie: auto, or a number such as 1.5."
     )
+    time: str | None = _option(
+        None, "COLUMN", "For survival, the column of the time of follow-up.", "--time"
+    )
+    event: str | None = _option(
+        None,
+        "COLUMN",
+        "For survival, the column of the event: 0 is censored, other whole numbers are causes.",
+        "--event",
+    )
+    entry: str | None = _option(
+        None,
+        "COLUMN",
+        "For survival, the column of the time from which a row is at risk.",
+        "--entry",
+    )
     paper: bool = _flag(
         "Train networks by gradient descent, with all settings of the paper.", "--paper"
     )
@@ -265,6 +281,11 @@ class PredictRequest(TableRequest):
     std: bool = _flag("Add predictive standard deviations.", "--std")
     terms: bool = _flag("Add the contribution of each term.", "--terms")
     proba: bool = _flag("Add the probability of each class.", "--proba")
+    times: str | None = _option(
+        None,
+        "TIMES",
+        "Add survival until these times and, of several causes, their incidence: 365,730.",
+    )
     keep: list[str] | None = _option(
         None, "COLUMNS", "Columns of the table to copy to the output: id,name."
     )
@@ -304,6 +325,7 @@ class ExplainRequest(TableRequest):
         None, "FILE", "Plot to this file: .png, .svg or .pdf.", "--output", "-o"
     )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,6 +357,7 @@ class ReportRequest(TableRequest):
         "Use all rows of the table of the fit, also training rows.", "--all-rows"
     )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,6 +378,7 @@ class ExportRequest(Request):
     bands: int | None = _option(
         None, "N", "For CSV: about N bands per numeric column, relative to base levels."
     )
+    cause: int | None = _option(None, *_CAUSE)
     no_variance: bool = _flag("Export the mean only, which is shorter and faster.", "--no-variance")
 
 

@@ -113,11 +113,11 @@ def find_features(
 ) -> tuple[str, ...]:
     """The columns of a table that are features: not in ``drop``, and not named by an argument.
 
-    Strings among the ``arguments`` (`ROW_ARGUMENTS`) are names of columns.
+    Strings among the ``arguments`` are names of columns.
     """
     named: dict[str, str] = {}
-    for argument in ROW_ARGUMENTS:
-        if not isinstance(name := arguments.get(argument), str):
+    for argument, name in arguments.items():
+        if not isinstance(name, str):
             continue
         find_column(name, names, argument)
         if name in named:

@@ -467,6 +467,14 @@ def _trial_response(graph: _Graph, model: CompleteModel, mean: str, variances: s
     _name_result(graph, graph("Mul", probability, rest), "observation_variance", 1)
 
 
+def _hazard_response(graph: _Graph, _: CompleteModel, mean: str, variances: str, __: str) -> None:
+    # At the mean of its logarithm, as curves have it; and the variance of a lognormal hazard.
+    _name_result(graph, _exponential(graph, mean), "prediction", 1)
+    square = _exponential(graph, graph("Add", graph("Mul", mean, 2.0), variances))
+    spread = graph("Sub", graph("Exp", variances), graph.constant(1.0))
+    _name_result(graph, graph("Mul", square, spread), "observation_variance", 1)
+
+
 def _two_classes_response(
     graph: _Graph, _: CompleteModel, mean: str, variances: str, __: str
 ) -> None:
@@ -509,6 +517,7 @@ _RESPONSES = {
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "survival": _hazard_response,
 }
 
 

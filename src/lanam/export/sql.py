@@ -601,6 +601,12 @@ def _trial_response(portable: PortableModel, n_classes: int) -> list[str]:
     return [probability, f"({probability}) * ({other})"]
 
 
+def _hazard_response(_: PortableModel, __: int) -> list[str]:
+    # At the mean of its logarithm, as curves have it; and the variance of a lognormal hazard.
+    spread = f"(exp(v0_0) - 1e0) * {exponential('(2e0 * m0 + v0_0)')}"
+    return [exponential("m0"), spread]
+
+
 def _two_classes_response(_: PortableModel, __: int) -> list[str]:
     odds = f"(m0 / sqrt(1e0 + {number(math.pi / 8.0)} * v0_0))"
     return [f"1e0 / (1e0 + {exponential(f'({sign}{odds})')})" for sign in ("", "-")]
@@ -630,6 +636,7 @@ _RESPONSES = {
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "survival": _hazard_response,
 }
 
 

@@ -15,6 +15,7 @@ from lanam.families.ordinal import OrdinalFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
 from lanam.families.student import StudentFamily
+from lanam.families.survival import SurvivalFamily
 from lanam.families.tweedie import TweedieFamily
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "POISSON",
     "SOFTMAX",
     "STUDENT",
+    "SURVIVAL",
     "TWEEDIE",
     "ClassFamily",
     "Encoding",
@@ -47,6 +49,9 @@ POISSON, NEGATIVE_BINOMIAL = PoissonFamily(), NegativeBinomialFamily()
 BERNOULLI, SOFTMAX, ORDINAL = BernoulliFamily(), SoftmaxFamily(), OrdinalFamily()
 NOISE = NoiseFamily()
 
+#: Of an estimator of its own.
+SURVIVAL = SurvivalFamily()
+
 #: The value of ``likelihood`` that leaves the family to the evidence, and a family that takes all
 #: arguments.
 AUTO = "auto"
@@ -57,7 +62,7 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         *(GAUSSIAN, LOGNORMAL, STUDENT, GAMMA, TWEEDIE, POISSON, NEGATIVE_BINOMIAL, BINOMIAL),
-        *(BERNOULLI, SOFTMAX, ORDINAL, NOISE),
+        *(BERNOULLI, SOFTMAX, ORDINAL, SURVIVAL, NOISE),
     )
 }
 
@@ -89,5 +94,5 @@ def numeric_families() -> tuple[str, ...]:
     return tuple(
         name
         for name, family in FAMILIES.items()
-        if not isinstance(family, ClassFamily) and family is not NOISE
+        if not isinstance(family, ClassFamily) and family not in (NOISE, SURVIVAL)
     )

@@ -145,6 +145,7 @@ def page_data(material: Material) -> dict[str, object]:
     return {
         "link": explanation.link,
         "exposed": explanation.family.takes_exposure,
+        "follow_up": None if material.follow_up is None else material.follow_up.tolist(),
         "expected": explanation.family.words.expected,
         "classes": material.events and list(material.events),
         "n_classes": int(np.size(explanation.intercept)),

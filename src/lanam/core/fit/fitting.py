@@ -139,7 +139,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     """Add the requested pairs, assemble the model, and fit its noise."""
     options, prepared = run.options, run.prepared
     scored: tuple[ScoredPair, ...] = ()
-    pairs = pairs and options.interactions not in (0, ())
+    pairs = pairs and options.searches_pairs
     if pairs:
         stage, scored = second_stage(stage, run, rng)
     stage = prepared.solver.select(stage)

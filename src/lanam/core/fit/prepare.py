@@ -19,6 +19,7 @@ from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
+from lanam.core.rows.follow_up import FollowUpTables
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.quadratics import tables_pay
@@ -127,7 +128,7 @@ class Run:
         n_outputs, terms = self.prepared.units.likelihood.n_outputs, self.prepared.terms
         width = sum(_width(term, self.prepared.summary) for term in terms)
         n_pairs = len(terms) * (len(terms) - 1) // 2
-        if self.options.interactions in (0, ()):
+        if not self.options.searches_pairs:
             n_pairs = 0
         return n_outputs, width * n_outputs, n_pairs
 
@@ -205,7 +206,10 @@ def summarise(
     The units' likelihood has the own parameters of the best constant model of the sample.
     """
     n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
-    summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
+    if isinstance(tables, FollowUpTables):
+        summary = tables.summarise(n_levels, n_sample, options.n_jobs)
+    else:
+        summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
     if on_summary is not None:
         on_summary(summary)
     units = Units.of(summary.spread, likelihood)
@@ -240,7 +244,7 @@ def prepare(
             unused[feature] = DUPLICATE
             continue
         distribution = column.distribution
-        knots = place_knots(distribution, options.max_knots)
+        knots = column.knots or place_knots(distribution, options.max_knots)
         if knots is None:
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
         elif n_levels and n_levels[feature] >= 0:
@@ -256,7 +260,7 @@ def prepare(
             if column.n_values <= few:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
-    if options.interactions in (0, ()):  # as large as the columns, and only pairs use them again
+    if not options.searches_pairs:  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()
     solver = find_solver(options)
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary, solver)
@@ -268,7 +272,8 @@ def rows_of(
     """All rows located among the terms' entries, at once if they are in memory."""
     if isinstance(tables, ArrayTables):
         return Rows.of(tables.table, terms, units, n_threads, tables.log)
-    n_rows, weight = summary.n_rows, summary.total_weight
+    n_rows = tables.n_rows if isinstance(tables, FollowUpTables) else summary.n_rows
+    weight = summary.total_weight
     start = _start(summary, units)
     return StreamedRows(tables, tuple(terms), units, weight, n_rows, summary.missing_columns, start)
 
@@ -315,6 +320,9 @@ def place_grids(
             continue
         few = len(column.distribution.values) <= _PAIR_KNOTS
         n_knots = _PAIR_KNOTS if few else affordable
+        if column.knots is not None:
+            axes[feature] = column.knots.thinned(n_knots)
+            continue
         knots = place_knots(column.distribution, n_knots, _PAIR_MARGINS)
         assert knots is not None, "a constant column cannot interact"
         axes[feature] = knots

@@ -50,9 +50,27 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     ``"auto"`` the best with a sufficient score, up to ``max_pairs`` of them. A round that the time budget
     ends is not taken.
     """
-    n_columns = stage.problem.rows.n_columns
-    usable = [k for k in range(n_columns) if k not in run.prepared.unused]
-    search = _PairSearch.of(run, interactions.all_pairs(usable), _active_pairs(stage))
+    n_columns, options = stage.problem.rows.n_columns, run.options
+    every = interactions.all_pairs(range(n_columns))
+    # Pairs with time are a question of their own, with prior odds of their own. They come last: subjects
+    # are selected by what is not in the model yet, which then seems to change with time.
+    of_time = [pair for pair in every if options.time in pair]
+    others = [pair for pair in every if options.time not in pair]
+    scored: tuple[ScoredPair, ...] = ()
+    for asked, pairs in ((options.interactions, others), (options.time_interactions, of_time)):
+        if asked not in (0, ()) and not (scored and stage.interrupted):
+            stage, more = _search(stage, run, rng, asked, pairs)
+            scored += more
+    return stage, tuple(sorted(scored, key=lambda pair: -pair.score))
+
+
+def _search(
+    stage: Stage, run: Run, rng: Rng, asked: str | int | tuple[Pair, ...], pairs: Sequence[Pair]
+) -> tuple[Stage, tuple[ScoredPair, ...]]:
+    """The search for those that are asked for among some ``pairs``."""
+    unused = run.prepared.unused
+    usable = [pair for pair in pairs if not unused.keys() & set(pair)]
+    search = _PairSearch.of(run, asked, usable, _active_pairs(stage))
     first: dict[Pair, float] = {}
     scores: dict[Pair, float] = {}
     try:
@@ -84,7 +102,7 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage, run.is_out_of_time())
-    return stage, scored + _unusable(n_columns, run.prepared.unused)
+    return stage, scored + _unusable(pairs, unused)
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:
@@ -106,9 +124,15 @@ class _PairSearch:
     trained: bool = False
 
     @classmethod
-    def of(cls, run: Run, pairs: Sequence[Pair], earlier: set[tuple[int, ...]]) -> _PairSearch:
+    def of(
+        cls,
+        run: Run,
+        asked: str | int | tuple[Pair, ...],
+        pairs: Sequence[Pair],
+        earlier: set[tuple[int, ...]],
+    ) -> _PairSearch:
         options, inputs = run.options, run.prepared
-        request = options.interactions, options.interaction_score, options.max_pairs
+        request = asked, options.interaction_score, options.max_pairs
         columns = inputs.categories, inputs.summary
         return cls(*request, tuple(pairs), frozenset(earlier), *columns, inputs.solver.trained)
 
@@ -198,11 +222,11 @@ def _shortfall(dropped: Dropped) -> str:
     return f"log evidence gain {round(gain, digits) + 0.0:.{digits}f}, threshold {least:.{digits}f}"
 
 
-def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
+def _unusable(pairs: Sequence[Pair], unused: dict[int, str]) -> tuple[ScoredPair, ...]:
     """Pairs of columns without a term, and the reason."""
     return tuple(
         ScoredPair(pair, 0.0, next(unused[k] for k in pair if k in unused))
-        for pair in interactions.all_pairs(range(n_columns))
+        for pair in pairs
         if any(k in unused for k in pair)
     )
 

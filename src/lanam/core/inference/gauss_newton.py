@@ -278,10 +278,12 @@ class GaussNewton:
                 if round_number == _MAX_ROUNDS:
                     break
                 linear = Regression.of(problem, state)
+                time = self.options.time
                 if threshold is not None:
-                    gone, gains, least = _weak_terms(linear, threshold(problem))
+                    gone, gains, least = _weak_terms(linear, threshold(problem), time=time)
                 else:
-                    gone, gains, least = _weak_terms(linear, None, null if converged else None)
+                    reached = null if converged else None
+                    gone, gains, least = _weak_terms(linear, None, reached, time)
                 judged = zip(map(key_of, problem.terms), least, strict=True)
                 thresholds |= {key: value for key, value in judged if value > -np.inf}
                 if not gone:
@@ -307,14 +309,18 @@ class GaussNewton:
 
 
 def _weak_terms(
-    linear: Regression, threshold: Threshold | None, null: float | None = None
+    linear: Regression,
+    threshold: Threshold | None,
+    null: float | None = None,
+    time: int | None = None,
 ) -> Elimination:
     """The terms to drop, in order, and every term's log evidence gain and threshold.
 
-    After convergence with single columns, ``null`` is the evidence of the intercept-only model.
+    After convergence with single columns, ``null`` is the evidence of the intercept-only model. The curve
+    of the column ``time`` stays.
     """
     problem, state, posterior = linear.problem, linear.state, linear.solve()
-    weak = partial(
+    eliminate = partial(
         selection.eliminate,
         linear.model.prior,
         posterior,
@@ -323,6 +329,12 @@ def _weak_terms(
         n_outputs=problem.likelihood.n_outputs,
         outside=linear.gains_outside(posterior),
     )
+
+    def weak(least: Threshold) -> Elimination:
+        return eliminate(
+            lambda k, left: -np.inf if problem.terms[k].features == (time,) else least(k, left)
+        )
+
     of_columns = selection.column_threshold(problem.n_columns, problem.rows.count)
     gone, gains, thresholds = weak(of_columns if threshold is None else threshold)
     least = selection.min_model_gain(linear.model.prior, posterior)

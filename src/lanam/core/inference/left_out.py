@@ -129,7 +129,7 @@ class Fit:
         if self.levels is not None:
             # Categories without coordinates follow the others, with an error of their own.
             k, levels = self.levels
-            level = part.positions[k].index
+            level = part.positions[k].of_rows.index
             design += levels.coupling[level]
             own = levels.variance[level]
         return design, own

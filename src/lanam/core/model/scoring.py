@@ -118,6 +118,26 @@ def sum_moments(
     return mean, variance
 
 
+def grouped_variances(model: FittedModel, columns: Array, weights: Array) -> Array:
+    """Variances (n, T) of weighted sums of link-scale predictions; ``weights`` are (n, T, J).
+
+    ``columns`` has ``J`` rows of each of ``n`` groups, which agree in all columns but the last.
+    """
+    n_groups, _, n_rows = weights.shape
+    _, design = _mean_and_design(model, _readers(model, columns), len(columns))
+    sums = weights @ design.reshape(n_groups, n_rows, -1)
+    result = np.square(sums @ model.cov_cholesky).sum(axis=2)
+    # What is not in the coordinates is the same in all rows of a group.
+    common = np.zeros(len(columns))
+    for _, unknown, spread in _unknown_spreads(model, columns):
+        common[unknown] += spread
+    for k, rows_of in _readers(model, columns).items():
+        own = model.terms[k].own_variance
+        if own is not None:
+            common += rows_of(own)
+    return np.asarray(result + np.square(weights.sum(axis=2)) * common[::n_rows, None])
+
+
 def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
     """Variance of the independent errors in a row, or in the difference of two rows' entries."""
     assert term.own_variance is not None

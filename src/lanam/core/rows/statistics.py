@@ -34,19 +34,30 @@ _NEWTON_TOL = 1e-10
 
 def predict(rows: Rows, values: Sequence[Array], intercept: Intercept) -> Array:
     """The link-scale prediction of rows from the terms' tabulated values, all outputs at once."""
-    f = np.empty((len(rows), *np.shape(intercept)))
+    shape = np.shape(intercept)
+    f = np.empty((len(rows), *shape))
     f[:] = intercept
     if rows.offset is not None:
         f += rows.offset
+    # What depends on a subject alone is summed once per subject.
+    own = np.zeros((0 if rows.repeats is None else len(rows.repeats.starts), *shape))
     for position, table in zip(rows.positions, values, strict=True):
-        f += read(position, table)
+        if position.repeats is None:
+            f += read(position, table)
+        else:
+            own += read(position.of_subjects, table)
+    if rows.repeats is not None:
+        f += own[rows.repeats.owner]
     return f
 
 
 def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
     """Sums of a row value per table entry, one vector per term."""
+    own = None if rows.repeats is None else rows.repeats.sum(row_values)
     return [
         spread(position, row_values, size)
+        if own is None or position.repeats is None
+        else spread(position.of_subjects, own, size)
         for position, size in zip(rows.positions, rows.sizes, strict=True)
     ]
 

@@ -18,7 +18,13 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.rows import sketches
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Spread, Tables, Totals, add
-from lanam.core.terms.knots import Distribution, level_counts, summarise
+from lanam.core.terms.knots import (
+    Distribution,
+    Knots,
+    level_counts,
+    standard_inputs,
+    summarise,
+)
 
 #: From this number of rows on, columns are sorted in threads.
 _MANY_ROWS = 1 << 16
@@ -31,12 +37,19 @@ _SKETCH_ARRAYS = 5
 class ColumnSummary:
     """One column: its distribution, and the number of distinct values, which may be an estimate.
 
-    For a column of codes, ``mass`` is every code's weight.
+    For a column of codes, ``mass`` is every code's weight. ``knots`` are those of a column whose place is
+    not chosen by its distribution: of the time of follow-up.
     """
 
     distribution: Distribution
     n_values: float
     mass: Array
+    knots: Knots | None = None
+
+    @property
+    def inputs(self) -> Array:
+        """The distinct values as a network's inputs."""
+        return standard_inputs(self.distribution) if self.knots is None else self.knots.inputs
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ partitions on other machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.terms.knots import power_of_two_scale
+from lanam.core.terms.repeats import Repeats
 
 #: What a job returns.
 Totals: TypeAlias = tuple[Array, ...]
@@ -27,6 +28,8 @@ class EncodedRows:
 
     ``offset`` is the known part of the prediction on the link scale; None if it is zero everywhere.
     ``precision`` divides the likelihood's dispersion (the exposure of an amount); None if it is one.
+    With ``repeats``, columns are those of subjects, of which each has rows at several ``times``: the time
+    is a further column, the last.
     """
 
     columns: Array
@@ -35,6 +38,8 @@ class EncodedRows:
     number: int = 0
     offset: Array | None = None
     precision: Array | None = None
+    repeats: Repeats | None = None
+    times: Array = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
         return len(self.response)
