@@ -45,8 +45,8 @@ def test_the_defaults_are_those_of_the_declarations():
 def test_others_are_refused():
     with pytest.raises(TypeError, match="unexpected keyword argument 'wings'"):
         LANAMRegressor(wings=2)
-    with pytest.raises(TypeError, match="likelihood"):
-        LANAMClassifier(likelihood="poisson")
+    with pytest.raises(TypeError, match="noise"):
+        LANAMClassifier(noise="constant")
     with pytest.raises(TypeError, match="positional"):
         LANAMRegressor("auto")
 

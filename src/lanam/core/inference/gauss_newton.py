@@ -108,7 +108,7 @@ def converge(
     best = replace(state, objective=-np.inf)
     for number in range(limits.max_iter):
         # 1. and 2. compress, and sum over the rows
-        wide = coarse and state.width * problem.likelihood.n_outputs > WIDE
+        wide = coarse and state.width > WIDE
         affordable = WIDE if coarse else math.inf
         linear = Regression.in_pass(problem, state, affordable, headroom=wide)
         # 3. tune

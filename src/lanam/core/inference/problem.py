@@ -6,6 +6,7 @@ A ``Problem`` is constant while its terms are fitted, a ``State`` holds their es
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -100,8 +101,12 @@ class State:
 
     @property
     def width(self) -> int:
-        """Number of coordinates of all terms, at one output; of terms that were compressed."""
-        return sum(0 if term.basis is None else term.basis.shape[1] for term in self.terms)
+        """Number of coordinates of all outputs of the terms that were compressed."""
+        return sum(
+            term.basis.shape[1] * math.prod(term.values.shape[1:])
+            for term in self.terms
+            if term.basis is not None
+        )
 
     def keep(self, kept: Sequence[int]) -> State:
         """The state of some of the terms."""
