@@ -239,6 +239,12 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         self.converged_ = all(model.converged for model in models)
 
     @property
+    def feature_importances_(self) -> Array:
+        """Importance of each column, as a regressor has it: without the time, they sum to one."""
+        importances = super().feature_importances_[:-1]
+        return np.asarray(importances / (importances.sum() or 1.0))
+
+    @property
     def proportional_hazards_(self) -> InteractionScores:
         """The candidate interactions with time."""
         self._require_one_cause("proportional_hazards_")
