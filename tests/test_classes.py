@@ -441,15 +441,6 @@ class TestHardCases:
 
 
 class TestThePapersVariants:
-    def test_adam_is_for_two_classes_of_numbers(self, data):
-        X, y = data
-        with pytest.raises(ValueError, match=r"y has 3 classes\. Use solver='gauss-newton'"):
-            classes_model(solver="adam").fit(X, y)
-        mixed = X.assign(city=np.where(X["b"] > 0, "Rome", "Bonn"), age=X["a"].where(X["a"] > -1))
-        message = r"column 'city' is categorical, column 'age' has missing values\. Use solver="
-        with pytest.raises(ValueError, match=message):
-            classes_model(solver="adam").fit(mixed, y == "bus")
-
     def test_rows_that_do_not_count_are_not_missing(self, data):
         X, y = data[0][:100].copy(), data[1][:100] == "bus"
         X.iloc[0, 0] = np.nan
@@ -458,16 +449,6 @@ class TestThePapersVariants:
         found = classes_model(solver="adam", interactions=0, max_iter=2, tol=1e6)
         with pytest.warns(ConvergenceWarning):  # two iterations are not enough
             found.fit(X, y, sample_weight=weight)
-
-    def test_of_many_columns_some_are_named(self):
-        X = pd.DataFrame({f"c{k}": ["a", "b"] * 10 for k in range(30)})
-        with pytest.raises(ValueError, match="'c9' is categorical, and so on, 30 in all"):
-            classes_model(solver="adam").fit(X, [0, 1] * 10)
-
-    def test_kronecker_factors_are_for_two_classes(self, data):
-        kron = {"curvature": "kron", "posterior": "block"}
-        with pytest.raises(ValueError, match=r"y has 3 classes\. Use curvature='exact'"):
-            classes_model(**kron).fit(*data)
 
     @pytest.mark.parametrize("options", [{"posterior": "block"}, {"evidence_update": "gradient"}])
     def test_the_others_are_for_all(self, data, options):

@@ -16,6 +16,7 @@ from sklearn.base import is_regressor
 import lanam
 import lanam.explain
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.parameters import PAPER, PARAMETERS
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))
@@ -75,15 +76,19 @@ def test_the_readme_names_every_set_on_which_another_model_is_better():
 
 
 def test_the_readme_states_what_the_default_fit_is_on_its_first_screen():
-    defaults = LANAMRegressor().get_params()
     first_screen = "\n".join(README.splitlines()[:20])
     assert "not trained by gradient descent" in first_screen
-    variant = re.search(r"`LANAMRegressor\((.*?)\)`", first_screen)[1]
-    options = dict(re.findall(r'(\w+)="([\w-]+)"', variant))
-    paper = (ROOT / "docs/howto/the-papers-variant.md").read_text(encoding="utf-8")
-    assert options["solver"] == "adam"
-    assert all(f'{name}="{value}"' in paper for name, value in options.items())
-    assert all(defaults[name] != value for name, value in options.items())
+    assert "`LANAMRegressor.paper()`" in first_screen
+
+
+def test_the_page_of_the_papers_system_has_all_its_settings():
+    page = (ROOT / "docs/howto/the-papers-variant.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1:4] for row in page.splitlines() if row.startswith("| `")]
+    stated = {name.strip(" `"): (default, papers) for name, default, papers in rows}
+    for name, value in PAPER.items():
+        default, papers = stated[name]
+        assert f"`{value!r}`".replace("'", '"') in papers
+        assert f"`{PARAMETERS[name].default!r}`".replace("'", '"') in default
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])

@@ -30,18 +30,6 @@ TABLE_MODELS = {  # by part of the benchmark of real tables
 
 def all_peers(public_python: str | None = None) -> dict[str, Peer]:
     """Every model the benchmark knows, by name, installed or not."""
-    paper = {
-        "level_effects": False,
-        "posterior": "block",
-        "curvature": "kron",
-        "solver": "adam",
-        "prior_groups": "layer",
-    }
-    paper_pairs = {
-        "interactions": 10,
-        "interaction_score": "mutual_information",
-        "pair_hidden_sizes": (64, 64),
-    }
     peers: list[Peer] = [
         LaplaceAdditive("lanam", interactions=0),
         LaplaceAdditive("lanam-smooth", interactions=0, level_effects=False),
@@ -51,6 +39,8 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         LaplaceAdditive("lanam10-constant", interactions=10, noise="constant"),
         LaplaceAdditive("lanam10-mi", interactions=10, interaction_score="mutual_information"),
         LaplaceAdditive("lanam10-gain", interactions=10, interaction_score="evidence_gain"),
+        LaplaceAdditive("lanam-paper", paper=True),
+        LaplaceAdditive("lanam10-paper", paper=True, interactions=10),
         ExplainableBoosting(),
         ExplainableBoosting("ebm10", interactions=10),
         ExplainableBoosting("ebm-pairs", interactions=None),
@@ -61,8 +51,6 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         PublicImplementation(public_python),
     ]
     need_numbers: list[Peer] = [
-        LaplaceAdditive("lanam-paper", interactions=0, **paper),
-        LaplaceAdditive("lanam10-paper", **paper_pairs, **paper),
         SplineGAM(),
         Linear(),
         NeuralAdditive(),

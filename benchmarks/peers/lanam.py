@@ -12,10 +12,11 @@ from benchmarks.peers.interface import Fitted, Prediction, missing_module, proba
 
 
 class LaplaceAdditive:
-    """An estimator of lanam with the given arguments; everything else is its default."""
+    """An estimator of lanam with the given arguments; everything else is its default, or the paper's."""
 
-    def __init__(self, name: str, **arguments: Any) -> None:
+    def __init__(self, name: str, *, paper: bool = False, **arguments: Any) -> None:
         self.name = name
+        self.paper = paper
         self.arguments = arguments
 
     def missing(self) -> str | None:
@@ -25,10 +26,12 @@ class LaplaceAdditive:
     def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         from lanam import LANAMClassifier, LANAMRegressor
 
+        regressor: Any = LANAMRegressor.paper if self.paper else LANAMRegressor
         if task in ("classification", "multiclass"):
             # Classes have no noise.
             own = {name: value for name, value in self.arguments.items() if name != "noise"}
-            classifier = LANAMClassifier(random_state=seed, **own).fit(X, y)
+            make: Any = LANAMClassifier.paper if self.paper else LANAMClassifier
+            classifier = make(random_state=seed, **own).fit(X, y)
             return Fitted(
                 probabilities(classifier, task),
                 effect=None if task == "multiclass" else additive(classifier),
@@ -36,7 +39,7 @@ class LaplaceAdditive:
                 model=classifier,
             )
         if task == "counts":
-            counts = LANAMRegressor(likelihood="poisson", random_state=seed, **self.arguments)
+            counts = regressor(likelihood="poisson", random_state=seed, **self.arguments)
             counts.fit(X, y)
             return Fitted(
                 lambda rows: Prediction(
@@ -48,7 +51,7 @@ class LaplaceAdditive:
                 info=learned(counts),
                 model=counts,
             )
-        model = LANAMRegressor(random_state=seed, **self.arguments).fit(X, y)
+        model = regressor(random_state=seed, **self.arguments).fit(X, y)
         return Fitted(
             lambda rows: Prediction(
                 *model.predict(rows, return_std=True),

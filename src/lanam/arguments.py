@@ -71,7 +71,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
 def is_papers(arguments: Mapping[str, Any]) -> bool:
     """Whether training or curvature are the paper's, which has no model of the noise."""
     solver, curvature = SOLVERS[arguments["solver"]], CURVATURES[arguments["curvature"]]
-    return solver.networks_only or curvature.factored
+    return solver.trained or curvature.factored
 
 
 def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:

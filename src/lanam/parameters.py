@@ -76,6 +76,13 @@ def read_number(value: Any, name: str) -> float:
     raise _refusal(name, value, "must be a finite number of at least 0")
 
 
+def read_seconds(value: Any, name: str) -> float | None:
+    """A positive number of seconds, or None."""
+    if value is None or (is_number(value) and 0.0 < value < math.inf):
+        return None if value is None else float(value)
+    raise _refusal(name, value, "must be a positive number of seconds, or None for no limit")
+
+
 def _has_entries(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
 
@@ -94,14 +101,25 @@ def read_sizes(value: Any, name: str) -> tuple[int, ...] | None:
     return tuple(map(int, value))
 
 
+def _are_positive(value: Any) -> bool:
+    return _has_entries(value) and all(is_number(each) and 0.0 < each < math.inf for each in value)
+
+
 def read_scales(value: Any, name: str) -> tuple[float, ...] | None:
     """Positive numbers; None for "auto"."""
     if isinstance(value, str) and value == "auto":
         return None
-    if _has_entries(value) and all(is_number(each) and 0.0 < each < math.inf for each in value):
-        return tuple(float(each) for each in value)
+    if _are_positive(value):
+        return tuple(map(float, value))
     rule = "must be 'auto' or a sequence of positive numbers, for example (1.0, 4.0)"
     raise _refusal(name, value, rule)
+
+
+def read_rates(value: Any, name: str) -> tuple[float, ...]:
+    """Positive numbers."""
+    if _are_positive(value):
+        return tuple(map(float, value))
+    raise _refusal(name, value, "must be a sequence of positive numbers, for example (0.1, 0.01)")
 
 
 def read_intervals(value: Any, name: str) -> int | None:
@@ -167,6 +185,8 @@ class Parameters:
             "evidence_gain_full",
         ),
     )
+    max_pairs: int = field(default=50, metadata=integer(1))
+    time_budget: float | None = field(default=None, metadata=_read(read_seconds))
     level_effects: Any = field(default="auto", metadata=switch("auto", False))
     hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
     pair_hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
@@ -177,6 +197,13 @@ class Parameters:
     curvature: str = field(default="exact", metadata=one_of("exact", "kron"))
     solver: str = field(default="gauss-newton", metadata=one_of("gauss-newton", "adam"))
     evidence_update: str = field(default="mackay", metadata=one_of("mackay", "gradient"))
+    pure: bool = field(default=True, metadata=switch(True, False))
+    learning_rates: Any = field(default=(0.1, 0.01, 0.001), metadata=_read(read_rates))
+    schedule: str = field(default="constant", metadata=one_of("constant", "cosine"))
+    epochs: int = field(default=100, metadata=integer(1))
+    batch_size: int = field(default=512, metadata=integer(1))
+    evidence_steps: int = field(default=30, metadata=integer(1))
+    patience: int = field(default=4, metadata=integer(1))
     categorical_features: Any = "auto"
     max_knots: int = field(default=256, metadata=integer(16))
     max_iter: int = field(default=100, metadata=integer(1))
@@ -193,7 +220,31 @@ class RegressorParameters(Parameters):
     """Parameters of the regressor alone."""
 
     likelihood: str = "gaussian"  # of those that ``families`` knows
+    tweedie_power: Any = "auto"  # which that family reads
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
+
+
+#: The paper's settings where they are not the defaults, for ``LANAMRegressor.paper``.
+PAPER: Mapping[str, Any] = {
+    "interactions": 0,
+    "interaction_score": "mutual_information",
+    "pair_hidden_sizes": (64, 64),
+    "level_effects": False,
+    "noise": "constant",
+    "prior_groups": "network",
+    "posterior": "block",
+    "curvature": "kron",
+    "solver": "adam",
+    "evidence_update": "gradient",
+    "pure": False,
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class ClassifierParameters(Parameters):
+    """Parameters of the classifier alone."""
+
+    likelihood: str = "categorical"  # or "ordinal"
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
@@ -257,12 +308,15 @@ def _answering(init: Callable[..., None], *, classes: bool) -> Callable[..., Non
 
 
 Parameters.__init__ = _answering(Parameters.__init__, classes=True)  # type: ignore[method-assign]
-for _kind in (RegressorParameters, SurvivalParameters):
-    _kind.__init__ = _answering(_kind.__init__, classes=False)  # type: ignore[method-assign]
+for _kind in (ClassifierParameters, SurvivalParameters):
+    _kind.__init__ = _answering(_kind.__init__, classes=_kind is ClassifierParameters)  # type: ignore[method-assign]
+RegressorParameters.__init__ = _answering(  # type: ignore[method-assign]
+    RegressorParameters.__init__, classes=False
+)
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.
-for _declared in (RegressorParameters, SurvivalParameters, Parameters):
+for _declared in (RegressorParameters, ClassifierParameters, SurvivalParameters, Parameters):
     del _declared.__dataclass_fields__
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lanam import storage
 from lanam.classifier import LANAMClassifier
+from lanam.family_scores import FamilyScores
 from lanam.regressor import LANAMRegressor
 from lanam.storage import ModelFileError, SavedModel
 from lanam.survival import LANAMSurvival
@@ -99,7 +100,9 @@ def _restored(saved: SavedModel) -> AnyModel:
         model.dialect_ = saved.dialect
     if saved.calibration is not None:
         model.calibration_ = saved.calibration
-    model._exposed = saved.exposed
+    model._exposed, model._has_offset = saved.exposed, saved.offset
+    if saved.family_scores:
+        model.family_scores_ = FamilyScores.of(saved.family_scores, saved.schema.backend)
     if saved.output is not None:
         model.set_output(transform=saved.output)
     return model

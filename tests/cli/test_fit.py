@@ -22,6 +22,7 @@ from lanam.cli.deciding import (
 )
 from lanam.cli.errors import CLIError, UsageError
 from lanam.families import BERNOULLI
+from lanam.parameters import PAPER
 
 FIT = ("--interactions", "0")
 
@@ -391,3 +392,19 @@ def test_a_file_that_changes_during_the_fit(lanam, tmp_path, monkeypatch):
     done = lanam("fit", "a.csv", *FIT, "-o", "n.lanam", "--max-iter", 5)
     assert "warning: a.csv was changed or replaced during the fit: the model is that" in done.err
     assert load("n.lanam").n_features_in_ == 1
+
+
+def test_the_papers_system(lanam, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 2)).round(2)
+    kind = np.where(x[:, 1] > 0, "a", "b")
+    y = np.sin(x[:, 0]) + (kind == "a") + 0.1 * rng.normal(size=80)
+    table = pa.table({"x": x[:, 0], "kind": kind, "y": y})
+    arrow_csv.write_csv(table, "a.csv")
+    done = lanam("fit", "a.csv", "--paper", "--max-iter", 2, "-o", "m.lanam", "--json")
+    model = load("m.lanam")
+    assert {name: model.get_params()[name] for name in PAPER} == dict(PAPER)
+    assert json.loads(done.out)["n_train"] == 64
+    lanam("fit", "a.csv", "--paper", "--interactions", 1, "--max-iter", 1, "-o", "one.lanam")
+    assert load("one.lanam").get_params()["interactions"] == 1

@@ -11,12 +11,15 @@ from lanam.core.inference.evidence import UPDATES, Moments
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State, add_terms
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED
-from lanam.core.paper import adam, kron, laplace
-from lanam.core.paper import objective as objectives
-from lanam.core.paper.objective import Objective, Stack
+from lanam.core.paper import adam, kron, laplace, trained
+from lanam.core.paper import stack as stacks
+from lanam.core.paper.objective import Objective
+from lanam.core.paper.stack import Layout, Stack
 from lanam.core.rows import reading, statistics
 from lanam.core.terms import linearise, networks
+from lanam.core.terms.knots import Grid, place_knots, summarise
 from lanam.core.terms.networks import Architecture
+from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core import in_memory
 from tests.core.examples import dense_curvature
 from tests.likelihoods import LIKELIHOODS
@@ -66,61 +69,90 @@ def make_problem(options=PAPER, likelihood="gaussian", n_rows=200, weight=None):
     )
 
 
+def flat(problem, per_term):
+    """Parameters in the stack's order, the intercept last, as the tests' oracles have them term by term."""
+    layout = Layout(problem.terms, tuple(np.flatnonzero(mass) for mass in problem.data_mass))
+    own, intercept = np.atleast_2d(per_term)[:, :-1], np.atleast_2d(per_term)[:, -1]
+    ends = np.cumsum([trained.n_parameters(term) for term in problem.terms])[:-1]
+    return layout, layout.stacked(np.split(own, ends, axis=1), intercept)
+
+
+def gradient_of(problem, per_term, precision, noise, batch=None, batch_rows=512):
+    """The objective's gradient (S, P) in double precision, in the order of the tests' parameters."""
+    layout, parameters = flat(problem, per_term)
+    objective = Objective(problem, layout, parameters, batch_rows, np.float64)
+    copies = len(parameters)
+    whole = flat(problem, np.tile(np.append(precision, 0.0), (copies, 1)))[1]
+    noise = np.broadcast_to(noise, copies)[:, None]
+    rows = objective.whole if batch is None else batch(objective)
+    found = objective.gradient(rows, whole, noise)
+    return np.hstack([*(found[:, places] for places in layout.parameters), found[:, -1:]])
+
+
 class TestStack:
-    @pytest.mark.parametrize(
-        ("hidden_sizes", "activation"), [((3,), "gelu"), ((2, 3), "tanh"), ((3, 2, 2), "silu")]
-    )
-    @pytest.mark.parametrize("bundle", [256, 5, 1])
-    def test_values_and_gradient(self, hidden_sizes, activation, bundle, monkeypatch):
-        monkeypatch.setattr(objectives, "_BUNDLE_ENTRIES", bundle)
-        rng = np.random.default_rng(0)
-        # Networks of one and of two inputs are in one stack.
-        architectures = tuple(Architecture(n, hidden_sizes, activation) for n in (1, 2, 1))
-        inputs = tuple(rng.normal(size=(size, n)) for size, n in ((4, 1), (3, 2), (5, 1)))
-        stack = Stack(architectures, inputs)
-        theta = rng.normal(size=sum(a.n_parameters for a in architectures))
-
-        def values(at):
-            return np.array(
-                [
-                    network_value(hidden_sizes, activation, at[own], point)
-                    for own, points in zip(stack.parameters, inputs, strict=True)
-                    for point in points
-                ]
-            )
-
-        found, sweeps = stack.forward(theta)
-        assert_close(found, values(theta), "rounding")
-        pull = rng.normal(size=12)
-        expected = pull @ differences(values, theta)
-        assert_close(stack.pull_back(sweeps, pull), expected, "finite differences")
+    """Values and gradients of all networks of several copies at once."""
 
     @pytest.mark.parametrize(
-        "sizes", [((3,), (3,), (2,)), ((3,), (2, 2), (2, 2)), ((2, 3), (2,), (3, 2))]
+        ("sizes", "activation", "cached"),
+        [
+            ([(3,)] * 4, "gelu", 1 << 16),
+            ([(3,)] * 4, "relu", 20),
+            ([(2, 3)] * 3, "gelu", 1),
+            ([(3, 2, 2)] * 2, "silu", 1 << 16),
+            ([(3,), (3,), (2,), (2, 2)], "tanh", 20),
+            ([(2, 3), (2,), (3, 2)], "gelu", 1 << 16),
+        ],
     )
-    def test_networks_of_different_layers_in_one_stack(self, sizes):
+    def test_values_and_gradient(self, sizes, activation, cached, monkeypatch):
+        monkeypatch.setattr(stacks, "_CACHED", cached)
         rng = np.random.default_rng(0)
-        architectures = tuple(
-            Architecture(n, own, "tanh") for n, own in zip((1, 2, 2), sizes, strict=True)
-        )
-        inputs = tuple(rng.normal(size=(4, n)) for n in (1, 2, 2))
-        stack = Stack(architectures, inputs)
-        theta = rng.normal(size=sum(a.n_parameters for a in architectures))
+        terms, seen = [], []
+        for k, own in enumerate(sizes):
+            knots = knots_of(rng.normal(size=4 + k).round(3), missing=k == 1)
+            n_inputs, entries = (1, knots) if k % 2 == 0 or k == 1 else (2, Grid((knots, knots)))
+            features = tuple(range(n_inputs))
+            terms.append(SmoothTerm(features, entries, Architecture(n_inputs, own, activation)))
+            # Some entries have no data.
+            seen.append(np.flatnonzero(rng.uniform(size=len(entries)) < 0.7))
+        terms.append(LevelTerm((0,), in_memory.place_categories(np.arange(3.0), np.ones(3), 3)))
+        seen.append(np.arange(2))
+        layout = Layout(tuple(terms), tuple(seen))
+        theta = rng.normal(size=(3, layout.n_parameters))
+        stack = Stack(layout, theta)
 
         def values(at):
-            return np.array(
-                [
-                    network_value(own, "tanh", at[part], point)
-                    for own, part, points in zip(sizes, stack.parameters, inputs, strict=True)
-                    for point in points
+            """Of all terms at their entries with data, and the intercept."""
+            tables = []
+            for term, own, places in zip(terms, seen, layout.parameters, strict=True):
+                inputs = trained.network_inputs(term)
+                network, effects = np.split(at[places], [len(places) - trained.n_effects(term)])
+                table = [
+                    network_value(term.architecture.finite, activation, network, point)
+                    for point in inputs
                 ]
-            )
+                table += list(effects)
+                tables.append(np.array(table)[own])
+            return np.concatenate([*tables, at[-1:]])
 
-        found, sweeps = stack.forward(theta)
-        assert_close(found, values(theta), "rounding")
-        pull = rng.normal(size=12)
-        expected = pull @ differences(values, theta)
-        assert_close(stack.pull_back(sweeps, pull), expected, "finite differences")
+        stack.forward()
+        columns = [own[rows] for own, rows in zip(stack.columns, seen, strict=True)]
+        columns = np.concatenate([*columns, [stack.values.shape[1] - 1]])
+        assert len(set(columns)) == len(columns)
+        pull = rng.normal(size=(3, len(columns)))
+        for copy, at in enumerate(theta):
+            assert_close(stack.values[copy, columns], values(at), "rounding")
+            stack.pull[copy, columns] = pull[copy]
+        stack.backward()
+        for copy, at in enumerate(theta[:2]):
+            expected = pull[copy] @ differences(values, at)
+            assert_close(stack.gradient[copy], expected, "finite differences")
+
+
+def knots_of(column, missing=False):
+    distribution = summarise(
+        np.append(column, np.nan) if missing else column, np.ones(len(column) + missing)
+    )
+    return place_knots(distribution, 64)
 
 
 class TestObjective:
@@ -131,43 +163,41 @@ class TestObjective:
         weight = rng.uniform(0.5, 2.0, size=50)
         options = replace(PAPER, hidden_sizes=(3,), max_knots=max_knots)
         problem = make_problem(options, likelihood, 50, weight)
-        objective = Objective.of(problem, dtype=np.float64)
-        parameters = rng.normal(size=3 * 9 + 1)
-        precision, noise = rng.uniform(0.5, 2.0, size=27), 0.3 if likelihood == "gaussian" else 1.0
+        # Two runs, with a noise each.
+        parameters = rng.normal(size=(2, 3 * 9 + 1))
+        precision = rng.uniform(0.5, 2.0, size=27)
+        noises = (0.3, 0.7) if likelihood == "gaussian" else (1.0, 1.0)
+        found = gradient_of(problem, parameters, precision, noises)
+        for own, noise, gradient in zip(parameters, noises, found, strict=True):
 
-        def log_posterior(at):
-            tables = [
-                networks.forward(term.architecture, theta, term.entries.inputs[:, None])
-                for term, theta in zip(problem.terms, np.split(at[:-1], 3), strict=True)
-            ]
-            f = statistics.predict(problem.rows, tables, at[-1])
-            value = log_likelihood(likelihood, problem.rows.y, f, weight, noise)
-            return (value - 0.5 * precision @ at[:-1] ** 2) / weight.sum()
+            def log_posterior(at, noise=noise):
+                tables = [
+                    networks.forward(term.architecture, theta, term.entries.inputs[:, None])
+                    for term, theta in zip(problem.terms, np.split(at[:-1], 3), strict=True)
+                ]
+                f = statistics.predict(problem.rows, tables, at[-1])
+                value = log_likelihood(likelihood, problem.rows.y, f, weight, noise)
+                return (value - 0.5 * precision @ at[:-1] ** 2) / weight.sum()
 
-        found = objective.gradient(parameters, objective.batch, precision, noise)
-        assert_close(found, differences(log_posterior, parameters, 1e-5), "finite differences")
+            assert_close(gradient, differences(log_posterior, own, 1e-5), "finite differences")
 
     def test_an_epoch_sees_every_row_once_in_small_shuffled_batches(self):
         problem = make_problem(n_rows=1200)
-        objective = Objective.of(problem)
+        layout, parameters = flat(problem, np.zeros(3 * 24 + 1))
+        objective = Objective(problem, layout, parameters, 512)
         batches = list(objective.batches(np.random.default_rng(0)))
         assert [len(batch.y) for batch in batches] == [400, 400, 400]
         seen = np.concatenate([batch.y for batch in batches])
-        assert not np.array_equal(seen, objective.batch.y)
-        np.testing.assert_array_equal(np.sort(seen), np.sort(objective.batch.y))
+        assert not np.array_equal(seen, objective.whole.y)
+        np.testing.assert_array_equal(np.sort(seen), np.sort(objective.whole.y))
+        larger = Objective(problem, layout, parameters, 600)
+        assert len(list(larger.batches(np.random.default_rng(0)))) == 2
 
-    def test_batches_average_to_the_whole_gradient(self):
-        problem = make_problem(replace(PAPER, max_knots=32), n_rows=1200)
-        objective = Objective.of(problem, dtype=np.float64)
-        rng = np.random.default_rng(0)
-        parameters = rng.normal(size=3 * 24 + 1)
-        precision = np.ones(72)
-        parts = [
-            objective.gradient(parameters, batch, precision, 0.5)
-            for batch in objective.batches(rng)
-        ]
-        whole = objective.gradient(parameters, objective.batch, precision, 0.5)
-        assert_close(np.mean(parts, axis=0), whole, "rounding")
+    @pytest.mark.parametrize("max_knots", [32, 256])
+    def test_batches_average_to_the_whole_gradient(self, max_knots):
+        problem = make_problem(replace(PAPER, max_knots=max_knots), n_rows=1200)
+        parameters, precision = np.random.default_rng(0).normal(size=3 * 24 + 1), np.ones(72)
+        assert_batches_average(problem, parameters, precision)
 
     def test_a_weight_is_a_repetition(self):
         columns, _, y = toy(60)
@@ -181,10 +211,24 @@ class TestObjective:
             problem = Problem.of(
                 prepared.terms, prepared.rows, prepared.units.likelihood, False, UPDATES["gradient"]
             )
-            objective = Objective.of(problem, dtype=np.float64)
             parameters = np.linspace(-1.0, 1.0, 3 * 24 + 1)
-            gradients.append(objective.gradient(parameters, objective.batch, np.ones(72), 0.5))
+            gradients.append(gradient_of(problem, parameters, np.ones(72), 0.5))
         assert_close(*gradients, "rounding")
+
+
+def assert_batches_average(problem, parameters, precision, n_batches=3):
+    def batch(number):
+        def of(objective):
+            return list(objective.batches(np.random.default_rng(0)))[number]
+
+        return of
+
+    parts = [
+        gradient_of(problem, parameters, precision, 0.5, batch(number))
+        for number in range(n_batches)
+    ]
+    whole = gradient_of(problem, parameters, precision, 0.5)
+    assert_close(np.mean(parts, axis=0), whole, "rounding")
 
 
 def test_adams_first_step_is_the_rate_and_later_ones_have_momentum():
@@ -196,6 +240,11 @@ def test_adams_first_step_is_the_rate_and_later_ones_have_momentum():
     np.testing.assert_allclose(step, [-0.1 * 0.1 / 1.9, -0.1], rtol=1e-5)
 
 
+def test_the_cosine_schedule_falls_to_zero():
+    cosine = adam.SCHEDULES["cosine"]
+    assert [round(cosine(part), 3) for part in (0.0, 0.25, 0.5, 1.0)] == [1.0, 0.854, 0.5, 0.0]
+
+
 class TestFit:
     def test_a_toy_is_learned(self):
         problem, states = make_problem(), []
@@ -204,10 +253,10 @@ class TestFit:
         # Three learning rates, each with the maximum number of rounds.
         assert len(states) == 3 * PAPER.max_iter
         assert result.reason == "max_iter"
-        assert states[-1].evidence > states[-PAPER.max_iter].evidence
+        assert states[-1].evidence > states[2].evidence  # of the smallest learning rate
         # The best round of the best rate is restored.
         assert state.evidence == max(seen.evidence for seen in states)
-        assert result.learning_rate in adam.LEARNING_RATES
+        assert result.learning_rate in PAPER.learning_rates
         f = statistics.predict(problem.rows, state.values, state.intercept)
         assert np.mean((problem.rows.y - f) ** 2) < 0.15
         assert state.noise < 0.2
@@ -475,7 +524,6 @@ class TestPairs:
         options = replace(PAPER, hidden_sizes=(3,), pair_hidden_sizes=(4,), max_knots=max_knots)
         problem = make_problem(options, likelihood, 50, weight)
         problem = with_pairs(problem, options, ((0, 2), (1, 2)), 50)
-        objective = Objective.of(problem, dtype=np.float64)
         sizes = [term.architecture.n_parameters for term in problem.terms]
         assert sizes == [9, 9, 9, 16, 16]
         parameters = rng.normal(size=sum(sizes) + 1)
@@ -505,23 +553,15 @@ class TestPairs:
             value = log_likelihood(likelihood, problem.rows.y, f, weight, noise)
             return (value - 0.5 * precision @ at[:-1] ** 2) / weight.sum()
 
-        found = objective.gradient(parameters, objective.batch, precision, noise)
+        found = gradient_of(problem, parameters, precision, noise)[0]
         assert_close(found, differences(log_posterior, parameters, 1e-5), "finite differences")
 
     @pytest.mark.parametrize("max_knots", [32, 6])
     def test_batches_average_to_the_whole_gradient(self, max_knots):
         options = replace(PAPER, hidden_sizes=(3,), pair_hidden_sizes=(4,), max_knots=max_knots)
         problem = with_pairs(make_problem(options, n_rows=1200), options, ((0, 1),), 1200)
-        objective = Objective.of(problem, dtype=np.float64)
-        rng = np.random.default_rng(0)
-        parameters, precision = rng.normal(size=44), np.ones(43)
-        parts = [
-            objective.gradient(parameters, batch, precision, 0.5)
-            for batch in objective.batches(rng)
-        ]
-        assert len(parts) == 3
-        whole = objective.gradient(parameters, objective.batch, precision, 0.5)
-        assert_close(np.mean(parts, axis=0), whole, "rounding")
+        parameters, precision = np.random.default_rng(0).normal(size=44), np.ones(43)
+        assert_batches_average(problem, parameters, precision)
 
     @pytest.mark.parametrize("curvature", ["exact", "kron"])
     def test_training_continues_from_an_earlier_state(self, curvature):
@@ -552,10 +592,8 @@ class TestPairs:
         problem = with_pairs(make_problem(options), options)
         before = find_solver(options).fit(problem, np.random.default_rng(0)).state
         wider = with_pairs(problem, options, ((1, 2),))
-        start, hyper = adam._start(wider, before, np.random.default_rng(0))
-        sizes = [term.architecture.n_parameters for term in wider.terms]
-        thetas = np.split(start[:-1], np.cumsum(sizes)[:-1])
-        state = laplace.trained(wider, thetas, start[-1], hyper)
+        begin = adam.start(wider, before, np.random.default_rng(0))
+        state = laplace.state_of(wider, begin.parameters, begin.intercept, begin.hyper)
         assert state.intercept == pytest.approx(before.intercept, abs=1e-12)
         for one, two in zip(state.terms, before.terms, strict=False):
             assert_close(one.values, two.values, "rounding")

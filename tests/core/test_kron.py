@@ -128,15 +128,25 @@ class TestBlock:
         log_det -= np.log(precision[term.group_index]).sum()
         assert block.measure(precision, noise)[0] == pytest.approx(log_det, rel=1e-10)
 
-    def test_pairs_with_missing_values_or_categories_are_rejected(self):
-        first = make_term().entries
-        codes = in_memory.place_categories(np.arange(3.0), np.ones(3), 3)
-        for grid in (Grid((replace(first, missing=True), first)), Grid((codes, first))):
-            term = pair_term((0, 1), grid, Options(pair_hidden_sizes=(3,)))
-            expansion = term.initial(np.random.default_rng(0))
-            weight = np.ones(len(grid))
-            with pytest.raises(ValueError, match="set curvature='exact', or interactions=0"):
-                kron.block(term, expansion, weight, weight)
+    @pytest.mark.parametrize("first", ["categories", "missing"])
+    def test_pairs_of_all_kinds_have_one_network(self, first):
+        knots = make_term().entries
+        axes = {
+            "categories": in_memory.place_categories(np.arange(3.0), np.ones(3), 3),
+            "missing": replace(knots, missing=True),
+        }
+        grid = Grid((axes[first], knots))
+        options = Options(
+            curvature="kron", hidden_sizes=(3,), pair_hidden_sizes=(3, 2), init_scales=(1.0,)
+        )
+        term = pair_term((0, 1), grid, replace(options, pair_init_scales=(1.0,)))
+        assert len(term.initial(np.random.default_rng(0))) == term.architecture.n_parameters
+        # A category and a missing value are indicators, of which no two are alike.
+        inputs = grid.network_inputs
+        assert len(np.unique(inputs, axis=0)) == len(grid) == len(inputs)
+        theta, weight, curvature, block = make_block(term)
+        expected = kron_curvature((3, 2), "gelu", theta, inputs, weight, curvature)
+        assert_close(dense_curvature(block), expected, "finite differences")
 
     def test_levels_are_independent(self):
         levels = Levels(np.array([1.0, 2.0, 5.0]), np.empty(0), 1.0, exact=True)

@@ -54,7 +54,9 @@ class Case:
         n_groups = 2 * (3 if prior_groups == "layer" else 1)
         log_noise = -0.7 if likelihood == "gaussian" else 0.0
         self.hyper = LogHyper(0.3 * rng.normal(size=n_groups), log_noise)
-        self.state = laplace.trained(self.problem, self.thetas, 0.2, self.hyper)
+        self.state = laplace.state_of(
+            self.problem, [theta[None] for theta in self.thetas], np.array([0.2]), self.hyper
+        )
 
     def approximate(self, curvature):
         return laplace.approximate(self.problem, self.state, CURVATURES[curvature])

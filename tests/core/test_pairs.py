@@ -270,7 +270,7 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
     hyper = LogHyper(
         0.3 * rng.standard_normal(sum(n_groups)), -0.7 if likelihood == "gaussian" else 0.0
     )
-    state = laplace.trained(problem, thetas, 0.2, hyper)
+    state = laplace.state_of(problem, [theta[None] for theta in thetas], np.array([0.2]), hyper)
     found = laplace.approximate(problem, state, CURVATURES[curvature]).evidence(hyper)
 
     # Everything from the rows and the networks' values, nothing compressed.
@@ -337,7 +337,7 @@ def test_a_kronecker_factored_pair_is_pure_and_dense():
 
 def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     problem, state, _ = wider(own=((0, 1),))
-    linear = Regression.of(problem, state, fine=True)
+    linear = Regression.of(problem, state)
     found = linear.solve()
     rows, parts = problem.rows, []
     for term, estimate, position in zip(problem.terms, state.terms, rows.positions, strict=True):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 from lanam.core.fit import assembly, first_stage, interactions
 from lanam.core.fit.prepare import rows_of, summarise
@@ -327,10 +328,20 @@ def _problem(example, rows, own):
 def _kron(example, rows, own):
     problem, rng = _problem(example, rows, own), np.random.default_rng(0)
     known = tuple(
-        replace(problem.initial_term(number, rng), values=example.values[k])
+        replace(
+            problem.initial_term(number, rng),
+            values=example.values[k],
+            # Every output has a network.
+            expansion=np.tile(problem.terms[number].initial(rng), example.likelihood.n_outputs),
+        )
         for number, k in enumerate(own)
     )
-    return kron.KronCurvature().functions(problem, State(known, example.intercept, 0.7)).covariance
+    found = kron.KronCurvature().functions(problem, State(known, example.intercept, 0.7))
+    n_outputs = example.likelihood.n_outputs
+    # Of the functions: the coordinates of several outputs may be others.
+    tables = [np.kron(np.eye(n_outputs), table) for table in found.tables]
+    tables = block_diag(*tables, np.eye(n_outputs))
+    return tables @ found.covariance @ tables.T
 
 
 class TestGaussian:

@@ -105,7 +105,7 @@ class TestResume:
         options = replace(QUICK, level_effects=True)
         model = fit(columns, y, options=options)
         assert any(term.kind == "level" and term.active for term in model.terms)
-        with pytest.raises(ValueError, match="level effects"):
+        with pytest.raises(ValueError, match="terms without parameters"):
             fit_on(model, columns, y, 1, replace(options, solver="adam"))
 
     def test_other_sizes_of_pairs_are_fine_where_there_is_none(self):

@@ -8,7 +8,7 @@ import pytest
 
 from lanam.core.fit.prepare import pair_term
 from lanam.core.inference.options import Options
-from lanam.core.paper.objective import Stack, _stack_positions
+from lanam.core.paper.objective import interpolation
 from lanam.core.rows import reading, statistics
 from lanam.core.rows.located import Rows
 from lanam.core.terms.knots import Grid, Knots, locate, place_knots, summarise
@@ -133,13 +133,11 @@ def test_batches_of_the_papers_solver_interpolate_in_the_same_way():
     other, other_columns = grid_of(("many", "many", "many"), seed=5)
     positions = (grid.locate(*columns.T), other.locate(*other_columns.T))
     rows = Rows(positions, (len(grid), len(other)), np.zeros(N), np.ones(N))
-    networks = OPTIONS.architecture(3)
-    stack = Stack((networks,) * 2, (grid.network_inputs, other.network_inputs))
+    places = np.split(np.arange(len(grid) + len(other)), [len(grid)])
     values = [RNG(k).standard_normal(len(one)) for k, one in enumerate((grid, other))]
-    position, share = _stack_positions(rows, stack)
-    table = np.append(np.concatenate(values), 0.0)
-    found = (reading.read(position, table).reshape(N, -1) * share).sum(axis=1)
-    assert_close(found, statistics.predict(rows, values, 0.0), "single precision")
+    weights = interpolation(rows, places, len(grid) + len(other) + 1)
+    found = weights @ np.append(np.concatenate(values), 0.7)
+    assert_close(found, statistics.predict(rows, values, 0.7), "single precision")
 
 
 # pure

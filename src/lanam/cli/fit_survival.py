@@ -107,12 +107,15 @@ def _estimator(request: FitRequest, features: list[str], console: Console) -> LA
     from lanam import LANAMSurvival
 
     categorical = split_names(request.categorical_features, features, "--categorical")
+    asked = "auto" if request.interactions is None else request.interactions
     return LANAMSurvival(
+        max_pairs=request.max_pairs,
+        time_budget=request.time_budget,
         max_iter=request.max_iter,
         random_state=request.random_state,
         memory=request.memory,
         n_jobs=request.n_jobs,
-        interactions=read_pairs(request.interactions, features),
+        interactions=read_pairs(asked, features),
         categorical_features=categorical or "auto",
         verbose=int(not console.silent),
     )

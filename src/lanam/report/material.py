@@ -25,7 +25,7 @@ from lanam.summary import Summary
 _COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 #: Families for which the page's script computes prediction intervals (score.js).
-_SCRIPTED = ("gaussian", "poisson")
+_SCRIPTED = ("gaussian", "student", "lognormal", "poisson")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.editing import Edit
 from lanam.engines.dialects import Dialect
-from lanam.families import SURVIVAL, find_family
+from lanam.families import FAMILIES, SURVIVAL, find_family
 from lanam.provenance import Provenance
 from lanam.storage import container
 from lanam.storage.container import Contents
@@ -31,7 +31,7 @@ from lanam.storage.schemas import (
     write_schema,
 )
 from lanam.storage.soundness import require_sound
-from lanam.storage.values import decode_all, encode
+from lanam.storage.values import decode, decode_all, encode
 from lanam.version import __version__
 
 _REGRESSOR, _CLASSIFIER, _SURVIVAL = "LANAMRegressor", "LANAMClassifier", "LANAMSurvival"
@@ -57,8 +57,9 @@ class SavedModel:
 
     ``estimator`` is the name of its class, ``output`` the container of ``set_output``, ``notes`` are for
     readers of the file, ``metadata`` is the user's: names with strings, numbers, booleans or None.
-    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files,
-    ``provenance`` the fit's data and date, which older files lack; ``follow_up`` is of survival models.
+    ``exposed`` is whether counts were fitted with exposures or trials, ``offset`` whether any family with
+    offsets, ``dialect`` that of the fit's CSV files, ``provenance`` the fit's data and date, which older
+    files lack; ``follow_up`` is of survival models.
     """
 
     estimator: str
@@ -77,11 +78,13 @@ class SavedModel:
     exposed: bool = False
     dialect: Dialect | None = None
     provenance: Provenance | None = None
+    offset: bool = False
+    family_scores: tuple[tuple[str, float], ...] = ()
     follow_up: SavedFollowUp | None = None
 
 
 #: Keys that not every file has, and those that every file has; the calibration is in arrays.
-_OPTIONAL = ("dialect", "provenance", "follow_up")
+_OPTIONAL = ("dialect", "provenance", "offset", "family_scores", "follow_up")
 _KEYS = {field.name for field in fields(SavedModel)} - {"calibration", *_OPTIONAL} | {"lanam"}
 
 
@@ -112,6 +115,8 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "_exposed", False),
         getattr(estimator, "dialect_", None),
         estimator.provenance_,
+        getattr(estimator, "_has_offset", False),
+        tuple(estimator.family_scores_.scores) if hasattr(estimator, "family_scores_") else (),
         estimator._follow_up,
     )
 
@@ -151,6 +156,10 @@ def to_bytes(saved: SavedModel) -> bytes:
     }
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
+    if saved.family_scores:
+        content["family_scores"] = [[name, encode(score)] for name, score in saved.family_scores]
+    if saved.offset:
+        content["offset"] = True
     if saved.provenance is not None:
         content["provenance"] = write_provenance(saved.provenance, arrays)
     if saved.follow_up is not None:
@@ -251,14 +260,31 @@ def _read(contents: Contents) -> SavedModel:
         exposed=fields.flag("exposed"),
         dialect=_read_dialect(values.get("dialect"), values["metadata"]),
         provenance=read_provenance(values.get("provenance"), arrays),
+        offset="offset" in values and fields.flag("offset"),
+        family_scores=_read_scores(values.get("family_scores", [])),
         follow_up=follow_up,
     )
-    require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
+    family = find_family(model.likelihood)
+    require(not saved.exposed or family.takes_exposure or family.takes_trials, "the exposure")
+    require(not (saved.offset and family.link.several), "the offset")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
     for each_model in (model, *(() if follow_up is None else follow_up.others)):
         require_sound(each_model, schema, saved.calibration)
     return saved
+
+
+def _read_scores(values: object) -> tuple[tuple[str, float], ...]:
+    """Names of families and their log evidences."""
+    require(isinstance(values, list), "the scores of families")
+    scores = []
+    for item in values if isinstance(values, list) else []:
+        require(isinstance(item, list) and len(item) == 2, "the scores of families")
+        name, score = item[0], decode(item[1])
+        require(isinstance(name, str) and name in FAMILIES, "the scores of families")
+        require(type(score) is float, "the scores of families")
+        scores.append((name, float(score)))
+    return tuple(scores)
 
 
 def _read_dialect(values: object, metadata: object) -> Dialect | None:
@@ -298,7 +324,6 @@ def _require_task(estimator: str, model: FittedModel, classes: np.ndarray | None
     """A classifier has as many classes as its model, and others have none."""
     survival = model.likelihood == SURVIVAL.name
     require((estimator == _SURVIVAL) == survival, "the likelihood")
-    link = find_family(model.likelihood).link
-    n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
+    n_classes = find_family(model.likelihood).n_classes(model)
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
     require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")

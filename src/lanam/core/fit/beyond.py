@@ -91,6 +91,9 @@ def _extended(
     numeric = [k for k, axis in enumerate(term.entries.axes) if isinstance(axis, Knots)]
     features = estimate.jacobian.reshape(*shape, -1)
     scale = 1.0 / np.sqrt(estimate.precision[term.group_index]) if numeric else np.empty(0)
+    # Where every output has a network of its own, increments are their mean.
+    n_networks = features.shape[-1] // max(len(scale), 1)
+    scale = np.tile(scale, n_networks) / np.sqrt(max(n_networks, 1))
     held = [values.reshape(*shape, -1) for values in (mean, table)]
     sides = list[Array]()
     for k in numeric:

@@ -53,7 +53,7 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
         start = _at_baseline(weighted, solver.initial_state(weighted, rng), run.options.time)
         return _fit_columns(Stage(weighted, start), run, rng)
 
-    if solver.networks_only:
+    if solver.trained:
         stage = Stage(problem, solver.initial_state(problem, rng))
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     stage = robust.weighted_stage(fit(problem.rows), problem.rows, fit, run)
@@ -122,7 +122,7 @@ def _fit_columns(stage: Stage, run: Run, rng: Rng) -> Stage:
 
 def refit_noise(stage: Stage, run: Run) -> Stage:
     """Update the noise after all terms: of missing values, gross errors, and small counts' dispersion."""
-    if run.prepared.solver.networks_only or stage.interrupted:
+    if run.prepared.solver.trained or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
     weighed = _missing_noise(stage, run)
@@ -160,7 +160,9 @@ def _columns(stage: Stage, run: Run) -> Extension:
         replace(old, precision=np.minimum(new.precision, old.precision), values=new.values)
         for old, new in zip(state.terms, learned.terms, strict=True)
     )
-    return problem, State(terms, learned.intercept, learned.noise)
+    return problem, replace(
+        State(terms, learned.intercept, learned.noise), likelihood=learned.likelihood
+    )
 
 
 def _missing_noise(stage: Stage, run: Run) -> Extension | None:

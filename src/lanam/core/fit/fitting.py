@@ -24,7 +24,7 @@ from lanam.core.fit.margins import dropped_variances
 from lanam.core.fit.prepare import COLUMN_WIDTH, OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
 from lanam.core.fit.second_stage import second_stage
-from lanam.core.fit.solvers import make_problem
+from lanam.core.fit.solvers import SOLVERS, make_problem
 from lanam.core.inference.left_out import Fit
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
@@ -110,9 +110,11 @@ def _remembered(
 def _generators(random_state: int, options: Options) -> list[Rng]:
     """Random numbers of the restarts of the first stage and, last, of the second.
 
-    Infinitely wide networks have no random start: all restarts would be the same.
+    Infinitely wide networks have no random start: all restarts would be the same. Those that are trained
+    are restarted by their solver, all at once.
     """
-    n_restarts = 1 if options.hidden_sizes is None else options.n_restarts
+    at_once = options.hidden_sizes is None or SOLVERS[options.solver].trained
+    n_restarts = 1 if at_once else options.n_restarts
     seeds = np.random.SeedSequence(random_state).spawn(n_restarts + 1)
     return [np.random.default_rng(seed) for seed in seeds]
 
@@ -140,6 +142,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     pairs = pairs and options.searches_pairs
     if pairs:
         stage, scored = second_stage(stage, run, rng)
+    stage = prepared.solver.select(stage)
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)
@@ -225,6 +228,17 @@ class SquaresFit:
     run: Run
     rng: Rng
 
+    @property
+    def n_effective(self) -> float:
+        """Its effective degrees of freedom."""
+        return self.stage.state.n_effective
+
+    def scores(self) -> Array:
+        """Log-density of each row left out, with the precisions of all rows."""
+        problem, rows = self.stage.problem, self.stage.problem.rows
+        assert isinstance(rows, Rows)
+        return Fit.at(problem, self.stage.state).without(rows).score
+
     def without(self, held_out: NDArray[np.bool_]) -> Array:
         """Log variances of some rows by a fit to the others, of the terms that all rows support.
 
@@ -257,6 +271,7 @@ def fit_squares(summary: DataSummary, options: Options, seed: int, rows: Encoded
         interactions=0,
         level_effects=False,
         n_restarts=1,
+        time_budget=None,
         diagnostics=False,
         tol=max(options.tol, _NOISE_TOL),
         max_iter=min(options.max_iter, _NOISE_ITERATIONS),

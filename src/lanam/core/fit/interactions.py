@@ -22,11 +22,12 @@ import numpy as np
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.blas import limited_threads
 from lanam.core.fit.prepare import Pair, pair_levels
-from lanam.core.inference.evidence import marginal_precision
+from lanam.core.inference.evidence import INTERCEPT_PRECISION, marginal_precision
 from lanam.core.inference.prior import inverse_and_log_det
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, added
+from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import ColumnSummary, DataSummary
 from lanam.core.rows.tables import Totals
@@ -64,10 +65,12 @@ def score(
     summary: DataSummary,
     pairs: Sequence[Pair],
     categories: Mapping[int, Categories] = NO_CATEGORIES,
+    *,
+    trained: bool = False,
 ) -> Array:
     """Nonnegative scores of ``pairs``; larger ones are more likely to interact.
 
-    ``categories`` are the categorical columns.
+    ``categories`` are the categorical columns. Effects of ``trained`` networks are multiplied as they are.
     """
     if kind == "evidence":
         binned = bin_columns(summary, pairs, categories)
@@ -75,8 +78,11 @@ def score(
         job = partial(_cell_sums_of_rows, problem.around(state), cells, pairs)
         sums = problem.rows.total(job)
         return evidence_scores(binned, pairs, [total / state.noise for total in sums])
-    effects = joint_precision(problem, state)
-    if not kind.endswith("_full"):
+    full = kind.endswith("_full")
+    effects = (
+        multipliers(problem, state) if trained and not full else joint_precision(problem, state)
+    )
+    if not full and not trained:
         effects = effects.last_layer()
     measure = gain_scores if kind.startswith("evidence_gain") else information_scores
     return measure(effects, pairs)
@@ -278,8 +284,8 @@ class Effects:
 
 def joint_precision(problem: Problem, state: State) -> Effects:
     """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
-    linear = Regression.of(problem, state, fine=True)
-    precision = marginal_precision(linear.model, linear.as_made)
+    linear = Regression.of(problem, state)
+    precision = marginal_precision(linear.model, linear.start)
     coordinates = np.arange(linear.model.intercepts.start)
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
@@ -288,6 +294,39 @@ def joint_precision(problem: Problem, state: State) -> Effects:
             feature = term.features[0]
             blocks[feature] = np.concatenate([blocks.get(feature, places[:0]), places])
     return Effects(precision, linear.solve().mean, blocks)
+
+
+def multipliers(problem: Problem, state: State) -> Effects:
+    """The last layer of trained networks: the posterior of one multiplier per column, of its whole effect.
+
+    Their prior is standard normal, as in the paper's public code: small effects have little information.
+    """
+    n_outputs = problem.likelihood.n_outputs
+    features = sorted({term.features[0] for term in problem.terms if len(term.features) == 1})
+    number = {feature: k for k, feature in enumerate(features)}
+    places = [number.get(term.features[0], -1) if not term.joint else -1 for term in problem.terms]
+    (seen,) = problem.rows.total(partial(_multiplier_sums, problem.around(state), places))
+    precision = seen / state.noise
+    precision += np.diag(np.r_[np.ones(len(features)), np.full(n_outputs, INTERCEPT_PRECISION)])
+    blocks = {feature: np.array([k]) for feature, k in number.items()}
+    return Effects(precision, np.ones(len(precision)), blocks)
+
+
+def _multiplier_sums(around: Around, places: Sequence[int], parts: Iterable[Rows]) -> Totals:
+    """The curvature in the multipliers and, last, in the outputs' intercepts."""
+    n_outputs, n_columns = around.likelihood.n_outputs, max(places, default=-1) + 1
+
+    def of(part: Rows) -> Totals:
+        curvature = around.derivatives(part)[1].reshape(len(part), n_outputs, n_outputs)
+        design = np.zeros((len(part), n_outputs, n_columns + n_outputs))
+        design[:, :, n_columns:] = np.eye(n_outputs)
+        for position, values, place in zip(part.positions, around.values, places, strict=True):
+            if place >= 0:
+                design[:, :, place] += read(position, values).reshape(len(part), n_outputs)
+        bent = np.einsum("nkl,nlj->nkj", curvature, design)
+        return (np.tensordot(design, bent, axes=((0, 1), (0, 1))),)
+
+    return added(parts, statistics.CHUNK_ROWS, of)
 
 
 def information_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:

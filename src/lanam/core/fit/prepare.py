@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
-from lanam.core.fit.solvers import CURVATURES, find_solver
+from lanam.core.fit.solvers import CURVATURES, SOLVERS, find_solver
 from lanam.core.inference.options import Options
+from lanam.core.inference.own_parameters import fit_null
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
@@ -22,6 +23,7 @@ from lanam.core.rows.follow_up import FollowUpTables
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.quadratics import tables_pay
+from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
@@ -138,8 +140,16 @@ class Run:
         noise = problem.rows.missing_noise, problem.rows.gross_errors
         return rows if all(part is None for part in noise) else rows.with_noise(*noise)
 
+    def is_out_of_time(self) -> bool:
+        """Whether the time budget is spent."""
+        budget = self.options.time_budget
+        return budget is not None and time.perf_counter() - self.began > budget
+
     def record(self, stage: str, state: State) -> None:
-        """Append an iteration to the history, in the response's units, and report it."""
+        """Append an iteration to the history, in the response's units, and report it.
+
+        Where the time budget ends the search for interactions, training is interrupted.
+        """
         units = self.prepared.units
         noise_std = float(np.sqrt(state.noise)) * units.scale
         entry = {
@@ -153,6 +163,8 @@ class Run:
         }
         self.history.append(entry)
         self._report(entry)
+        if stage == "pairs" and self.is_out_of_time():
+            raise KeyboardInterrupt
 
     def end(self, log_evidence: float, noise_std: float) -> tuple[dict[str, Any], ...]:
         """The history, whose last record is that of the fitted model; reported once more."""
@@ -189,7 +201,10 @@ def summarise(
     n_levels: Sequence[int],
     on_summary: OnSummary | None = None,
 ) -> tuple[DataSummary, Units]:
-    """The summary of all rows with a sample of them, and the units they are fitted in."""
+    """The summary of all rows with a sample of them, and the units they are fitted in.
+
+    The units' likelihood has the own parameters of the best constant model of the sample.
+    """
     n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
     if isinstance(tables, FollowUpTables):
         summary = tables.summarise(n_levels, n_sample, options.n_jobs)
@@ -197,7 +212,11 @@ def summarise(
         summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
     if on_summary is not None:
         on_summary(summary)
-    return summary, Units.of(summary.spread, likelihood)
+    units = Units.of(summary.spread, likelihood)
+    if summary.sample is not None:
+        alone = Rows.of(summary.sample, (), units)
+        units = replace(units, likelihood=fit_null(alone, likelihood))
+    return summary, units
 
 
 def prepare(
@@ -216,7 +235,7 @@ def prepare(
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
     widest = None
-    if n_levels and likelihood.n_outputs == 1 and not CURVATURES[options.curvature].factored:
+    if n_levels and likelihood.n_outputs == 1 and not _has_networks(options):
         # The categories of one column can be integrated out: that with most of them.
         widest = int(np.argmax(n_levels))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
@@ -260,7 +279,10 @@ def rows_of(
 
 
 def _start(summary: DataSummary, units: Units) -> Intercept:
-    """The intercept of the best constant model."""
+    """The intercept of the best constant model: of the sample, where moments do not tell."""
+    sample = summary.sample
+    if sample is not None and (sample.offset is not None or units.likelihood.parameters):
+        return fit_intercept_only(Rows.of(sample, (), units), units.likelihood)
     if n_classes := units.likelihood.n_classes:
         return units.likelihood.fit_intercept_only(
             np.arange(n_classes, dtype=np.float64), summary.classes
@@ -318,7 +340,15 @@ def pair_terms(
     return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 
+def _has_networks(options: Options) -> bool:
+    """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
+    return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
+
+
 def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
-    """The joint term of columns on their grid."""
-    kind = SmoothTerm if grid.smooth else MixedTerm
-    return kind(pair, grid, options.architecture(len(grid.axes)), options.prior_groups)
+    """The joint term of columns on their grid: of one network where it is trained, or factored."""
+    if grid.smooth or _has_networks(options):
+        architecture = options.architecture(grid.n_inputs)
+        return SmoothTerm(pair, grid, architecture, options.prior_groups, options.pure)
+    architecture = options.architecture(len(grid.axes))
+    return MixedTerm(pair, grid, architecture, options.prior_groups, options.pure)

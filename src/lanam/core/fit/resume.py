@@ -42,7 +42,8 @@ def resume(
     solver = find_solver(options)
     summary, units = summarise(tables, likelihood, options, n_levels, on_summary)
     active = [term for term in model.terms if term.active]
-    terms = tuple(_term(fitted, options, solver) for fitted in active)
+    n_outputs = likelihood.n_outputs
+    terms = tuple(_term(fitted, options, solver, n_outputs) for fitted in active)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if model.missing_variance is not None:
         rows = rows.with_missing_noise(model.missing_variance / model.noise_variance)
@@ -53,7 +54,8 @@ def resume(
         """Values of several classes as those of the outputs."""
         return values if model.contrasts is None else values @ model.contrasts
 
-    noise = model.noise_variance / units.scale**2 or 1.0
+    noisy = units.likelihood.noise_bounds is not None
+    noise = model.noise_variance / units.scale**2 if noisy else 1.0
     estimates = tuple(
         replace(
             TermState.at_zero(term, fitted.expansion, mass),
@@ -64,8 +66,9 @@ def resume(
     )
     intercept = outputs((model.intercept - units.shift) / units.scale)
     evidence = units.standard_evidence(model.log_evidence)
-    state = State(estimates, intercept, noise, evidence)
-    if not solver.networks_only:
+    own = units.likelihood.with_parameters(model.parameters).in_unit(1.0 / units.scale)
+    state = replace(State(estimates, intercept, noise, evidence), likelihood=own)
+    if not solver.trained:
         state = refit_posterior(problem, state)
     unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
     dropped = tuple(
@@ -77,14 +80,14 @@ def resume(
     return prepared, Stage(problem, state, dropped, model.stop_reason)
 
 
-def _term(fitted: FittedTerm, options: Options, solver: Solver) -> Term:
+def _term(fitted: FittedTerm, options: Options, solver: Solver, n_outputs: int) -> Term:
     term = term_of(fitted, options)
+    if solver.trained and len(fitted.expansion) != n_outputs * len(term.group_index):
+        raise ValueError(
+            f'the model has terms without parameters that solver="{options.solver}" can train: set '
+            "solver back to what it was, or fit again"
+        )
     if isinstance(term, LevelTerm):
-        if solver.networks_only:
-            raise ValueError(
-                f'the model has level effects, which solver="{options.solver}" cannot train: set '
-                "solver back to what it was, or fit again"
-            )
         return term
     same = term.architecture == fitted.architecture
     if not same or term.group_index.max() + 1 != len(fitted.precision):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -25,10 +26,9 @@ from lanam.core.rows.summaries import DataSummary
 from lanam.core.terms.knots import Categories
 from lanam.core.terms.term import key_of
 
-#: With ``interactions="auto"``, the number of pairs tried at once, the number of rounds, and the least
-#: score in nats: low, because scores ignore that other pairs may reduce the noise.
+#: With ``interactions="auto"``, the number of pairs tried at once, and the least score in nats: low,
+#: because scores ignore that other pairs may reduce the noise.
 _PAIRS_AT_ONCE = 10
-_MAX_ROUNDS = 5
 _PROMISING = 0.3
 
 #: Scores below this are zero.
@@ -41,16 +41,14 @@ _TUNED_EACH = 1.0
 #: Approximate number of coordinates of a pair.
 _PAIR_WIDTH = 30
 
-#: The search for further pairs ends at this many coordinates: a solve costs their cube.
-_MAX_WIDTH = 2000
-
 
 def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """Score all pairs, try some, keep those that the evidence supports.
 
     In rounds, each scored on the residuals of the rounds before it, until a round gains nothing: named
     pairs are tried at once; for a number ``k`` the best ``k``, then replacements of dropped ones; for
-    ``"auto"`` the best with a sufficient score.
+    ``"auto"`` the best with a sufficient score, up to ``max_pairs`` of them. A round that the time budget
+    ends is not taken.
     """
     n_columns, options = stage.problem.rows.n_columns, run.options
     every = interactions.all_pairs(range(n_columns))
@@ -78,24 +76,32 @@ def _search(
     try:
         first = scores = search.score(stage, search.pairs)
         left = [pair for pair in search.pairs if pair not in search.earlier]
-        for number in range(_MAX_ROUNDS):
+        for number in count():
+            if run.is_out_of_time():
+                break
             if number and search.kind == "evidence":
                 scores = scores | search.score(stage, left)
             n_found = len(_active_pairs(stage) - search.earlier)
-            tried = search.choose(left, scores, n_found, stage.width)
+            tried = search.choose(left, scores, n_found)
             if not tried:
                 break
             with threads(stage.width + _PAIR_WIDTH * len(tried), run.options.n_jobs):
-                stage = _try_pairs(stage, tried, search, run, rng)
+                wider = _try_pairs(stage, tried, search, run, rng)
+            if wider.interrupted and run.is_out_of_time():
+                break
+            stage = wider
             left = [pair for pair in left if pair not in tried]
-            if stage.interrupted or not _active_pairs(stage) & set(tried):
+            # In the paper dropped pairs are not replaced.
+            once = run.prepared.solver.trained
+            if once or stage.interrupted or not _active_pairs(stage) & set(tried):
                 break
     except KeyboardInterrupt:
         # Training returns its best state by itself; otherwise the stage is unchanged.
         stage = replace(stage, reason="interrupted")
+    stage = run.prepared.solver.select(stage)
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
-    scored = search.describe(first, scores, stage)
+    scored = search.describe(first, scores, stage, run.is_out_of_time())
     return stage, scored + _unusable(pairs, unused)
 
 
@@ -109,10 +115,13 @@ class _PairSearch:
 
     requested: str | int | tuple[Pair, ...]
     kind: str
+    most: int
     pairs: tuple[Pair, ...]
     earlier: frozenset[tuple[int, ...]]
     categories: dict[int, Categories]
     summary: DataSummary
+    #: whether effects are those of trained networks
+    trained: bool = False
 
     @classmethod
     def of(
@@ -122,8 +131,10 @@ class _PairSearch:
         pairs: Sequence[Pair],
         earlier: set[tuple[int, ...]],
     ) -> _PairSearch:
-        request, inputs = (asked, run.options.interaction_score), run.prepared
-        return cls(*request, tuple(pairs), frozenset(earlier), inputs.categories, inputs.summary)
+        options, inputs = run.options, run.prepared
+        request = asked, options.interaction_score, options.max_pairs
+        columns = inputs.categories, inputs.summary
+        return cls(*request, tuple(pairs), frozenset(earlier), *columns, inputs.solver.trained)
 
     def threshold(self, n_pairs: int, n_precisions: int = 2) -> float:
         """The log evidence gain that the weakest of ``n_pairs`` must have.
@@ -141,22 +152,19 @@ class _PairSearch:
 
     def score(self, stage: Stage, pairs: Sequence[Pair]) -> dict[Pair, float]:
         """Scores of some pairs on the residuals of a stage."""
-        values = interactions.score(
+        score = partial(interactions.score, trained=True) if self.trained else interactions.score
+        values = score(
             self.kind, stage.problem, stage.state, self.summary, pairs, self.categories
         ).tolist()
         return dict(zip(pairs, values, strict=True))
 
-    def choose(
-        self, left: Sequence[Pair], scores: dict[Pair, float], n_found: int, width: int
-    ) -> list[Pair]:
-        """The pairs to try next, best first, after ``n_found``, in a model of ``width`` coordinates."""
+    def choose(self, left: Sequence[Pair], scores: dict[Pair, float], n_found: int) -> list[Pair]:
+        """The pairs to try next, best first, after ``n_found``."""
         ranked = sorted(left, key=lambda pair: -scores[pair])
         if isinstance(self.requested, tuple):
             return [pair for pair in ranked if pair in self.requested]
         if isinstance(self.requested, int):
             return ranked[: self.requested - n_found]
-        if width > _MAX_WIDTH:
-            return []
         # At first the best are tried at any score but zero, at which their order would be rounding: their
         # gain may show once others are in the model.
         blindly = not n_found and self.kind == "evidence"
@@ -165,18 +173,19 @@ class _PairSearch:
             for pair in ranked
             if self._promising(scores[pair]) or (blindly and scores[pair] > _ROUNDING)
         ]
-        return promising[:_PAIRS_AT_ONCE]
+        return promising[: min(_PAIRS_AT_ONCE, self.most - n_found)]
 
     def _promising(self, score: float) -> bool:
         return score >= (_PROMISING if self.kind == "evidence" else np.finfo(float).tiny)
 
     def describe(
-        self, scores: dict[Pair, float], last: dict[Pair, float], stage: Stage
+        self, scores: dict[Pair, float], last: dict[Pair, float], stage: Stage, out_of_time: bool
     ) -> tuple[ScoredPair, ...]:
         """All pairs with their first score and status, best first.
 
         ``last`` are the scores on the final residuals.
         """
+        full = len(_active_pairs(stage) - self.earlier) >= self.most
         status: dict[tuple[int, ...], str] = {
             gone.term.features: f"{UNSUPPORTED} ({_shortfall(gone)})" for gone in stage.dropped
         }
@@ -189,10 +198,8 @@ class _PairSearch:
                 (not self._promising(scores[pair]), "no gain expected"),
                 (not self._promising(last[pair]), "explained by other pairs"),
                 (stage.interrupted, "interrupted before its turn"),
-                (
-                    stage.width > _MAX_WIDTH,
-                    "the model is large; set interactions to a number for more",
-                ),
+                (out_of_time, "the time budget ended the search"),
+                (full, f"{self.most} interactions were found; raise max_pairs for more"),
                 (True, "the search ended before its turn"),
             )
             return "left out: " + next(reason for applies, reason in reasons if applies)
@@ -241,7 +248,7 @@ def _try_pairs(
     stays = [g for g in stage.dropped if g.term.features not in retried or g.term.kind == "level"]
     before = replace(stage, dropped=tuple(stays))
     task = TrainingTask("pairs", before, problem, state, partial(_threshold, stage, search))
-    wider = run.prepared.solver.train(task, rng, run.record)
+    wider = run.prepared.solver.select(run.prepared.solver.train(task, rng, run.record))
     # New pairs may only have replaced others, and an interrupt may have come before they were trained.
     gain = wider.state.evidence - stage.state.evidence
     least = _TUNED if not isinstance(search.requested, tuple) else -np.inf
@@ -266,7 +273,7 @@ def _try_pairs(
 def _is_judged(search: _PairSearch, wider: Stage, run: Run) -> bool:
     """Whether left-out rows are asked, too: not for pairs that the user named, or trained networks."""
     named = isinstance(search.requested, tuple)
-    return not (named or wider.interrupted or run.prepared.solver.networks_only)
+    return not (named or wider.interrupted or run.prepared.solver.trained)
 
 
 def _left_out_loss(stage: Stage, wider: Stage, run: Run) -> float | None:

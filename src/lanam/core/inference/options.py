@@ -23,12 +23,26 @@ class Options:
     curvature: str = "exact"
     solver: str = "gauss-newton"
     evidence_update: str = "mackay"
+    #: whether joint networks leave main effects to the columns' networks
+    pure: bool = True
+    #: training by Adam: its rates, epochs and batches, evidence steps after the epochs, and rounds of both
+    #: without a rise of the evidence after which it ends
+    learning_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
+    epochs: int = 100
+    schedule: str = "constant"
+    batch_size: int = 512
+    evidence_steps: int = 30
+    patience: int = 4
     level_effects: bool = True
     #: whether Gaussian noise may be heteroscedastic
     noise: bool = False
     #: "auto", their number, or the pairs
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"
+    #: the most interactions that "auto" adds
+    max_pairs: int = 50
+    #: seconds after which no further interaction is tried
+    time_budget: float | None = None
     #: the column that is time, if there is one: its term is not dropped for want of evidence, and its
     #: interactions are searched for by themselves
     time: int | None = None

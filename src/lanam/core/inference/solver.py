@@ -102,8 +102,9 @@ class Solver(Protocol):
     init_scales: ClassVar[tuple[float, ...]]
     pair_init_scales: ClassVar[tuple[float, ...]]
 
-    #: Whether it is limited to networks of one output, without missing values, and homoscedastic noise.
-    networks_only: ClassVar[bool]
+    #: Whether it trains networks. There are then no level effects, no gross errors, no noise of missing
+    #: values, and homoscedastic noise.
+    trained: ClassVar[bool]
     #: Whether rows must be in memory.
     in_memory: ClassVar[bool]
 
@@ -112,6 +113,9 @@ class Solver(Protocol):
 
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Fit, and drop terms that the evidence does not support."""
+
+    def select(self, stage: Stage) -> Stage:
+        """Drop terms without an effect that training has left, at the end of a fit."""
 
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior at a state; ``quick`` as for a curvature."""

@@ -277,9 +277,10 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
     return result
 
 
-def predictive(model: FittedModel, columns: Array) -> Mixture:
+def predictive(model: FittedModel, columns: Array, offset: Array | None = None) -> Mixture:
     """The predictive distributions of rows of a Gaussian response, with the noise integrated out."""
     mean, variance = link_moments(model, columns)
+    mean = mean if offset is None else mean + offset
     factor, shape = integrated_noise(model.shape or GAUSSIAN, model.noise_df)
     return Mixture(mean, variance, factor * noise_variances(model, columns), shape)
 

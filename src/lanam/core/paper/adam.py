@@ -3,16 +3,18 @@
 A round is 100 epochs of Adam on the log-likelihood plus log prior, in batches of at most 512 rows, then 30
 steps of the log precisions and the log noise on the Laplace evidence (``laplace.py``). Rounds continue
 until the evidence stops rising, and the best one is restored. Of three learning rates the one with the
-highest evidence is kept (paper, appendix C).
+highest evidence is kept (paper, appendix C). All learning rates and restarts are *runs* of one batched
+computation (``stack.py``); one whose evidence has stopped rising leaves it.
 
 Networks start as torch's linear layers do, at precisions and noise variance 1. They are evaluated at the
-entries of their tables, between which rows interpolate. Features are selected by the precisions alone, and
-there are no level effects.
+entries of their tables, between which rows interpolate; categories and missing values have effects, with a
+precision of their own. Features are selected by the precisions alone, and there are no level effects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -26,24 +28,47 @@ from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
-from lanam.core.paper import laplace
+from lanam.core.paper import laplace, trained
 from lanam.core.paper.laplace import Evidence, Laplace, LogHyper
-from lanam.core.paper.objective import Objective, smooth_terms
+from lanam.core.paper.objective import Objective
+from lanam.core.paper.stack import Floats, Layout
 from lanam.core.rows import statistics
-from lanam.core.terms import networks
-
-LEARNING_RATES = (0.1, 0.01, 0.001)
-
-_EPOCHS = 100
-_EVIDENCE_STEPS = 30
-
-#: Rounds without a rise of the evidence after which a run stops.
-_PATIENCE = 4
 
 #: A term is dropped if its effective degrees of freedom are fewer than this, or if its standard deviation
 #: is below this fraction of the model's.
 _EFFECTIVE_OFF = 0.01
 _SPREAD_OFF = 1e-3
+
+
+#: The fraction of the learning rate at a fraction of a round.
+Schedule = Callable[[float], float]
+
+SCHEDULES: Mapping[str, Schedule] = {
+    "constant": lambda part: 1.0,
+    "cosine": lambda part: 0.5 + 0.5 * math.cos(math.pi * part),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """Parameters (K, P) of all terms, the outputs' intercepts (K,), and the hyperparameters."""
+
+    parameters: tuple[Array, ...]
+    intercept: Array
+    hyper: LogHyper
+
+
+@dataclass(frozen=True)
+class Run:
+    """A learning rate from one start: where it is, and its best round so far with its evidence."""
+
+    learning_rate: float
+    now: Point
+    moments: Moments
+    best: Point
+    value: Evidence
+    #: rounds since the evidence has risen
+    stalled: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +93,7 @@ class Adam:
 
     init_scales: ClassVar[tuple[float, ...]] = (1.0,)
     pair_init_scales: ClassVar[tuple[float, ...]] = (1.0,)
-    networks_only: ClassVar[bool] = True
+    trained: ClassVar[bool] = True
     in_memory: ClassVar[bool] = True
 
     def initial_state(self, problem: Problem, rng: Rng) -> State:
@@ -76,19 +101,34 @@ class Adam:
         return State((), statistics.fit_intercept_only(problem.rows, problem.likelihood), 1.0)
 
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
-        """Train, new terms from random parameters, and drop those that the precisions have removed."""
+        """Train, new terms from random parameters."""
         problem, before = task.problem, task.before
         if not problem.terms:  # nothing to train
             other = GaussNewton(self.options, self.curvature)
             return other.train(replace(task, state=other.initial_state(problem, rng)), rng, record)
         result = self.fit(problem, rng, partial(record, "adam"), before.state)
-        solution = self.solution(problem, result.state)
+        return Stage(problem, result.state, before.dropped, result.reason)
+
+    def select(self, stage: Stage) -> Stage:
+        """Drop the terms that their precisions have removed.
+
+        At the end of a fit: the mutual information of two columns is also that of small effects, beside
+        which a joint network may matter.
+        """
+        problem = stage.problem
+        if not problem.terms:
+            return stage
+        solution = self.solution(problem, stage.state)
         removed = terms_to_drop(problem, solution)
         gains = solution.log_evidence_gains
         dropped = [Dropped(problem.terms[k], problem.data_mass[k], gains[k]) for k in removed]
         kept = [k for k in range(len(problem.terms)) if k not in removed]
-        dropped = [*before.dropped, *dropped]
-        return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
+        return replace(
+            stage,
+            problem=problem.keep(kept),
+            state=stage.state.keep(kept),
+            dropped=(*stage.dropped, *dropped),
+        )
 
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The Laplace posterior around the trained networks."""
@@ -110,109 +150,164 @@ class Adam:
         on_round: Callable[[State], None] = lambda state: None,
         earlier: State | None = None,
     ) -> AdamResult:
-        """Train with every learning rate from the same start, and keep the one with the highest evidence.
+        """Train with every learning rate from the same starts, and keep the run with the highest evidence.
 
         ``earlier`` is an earlier state of the first terms, to continue from; ``on_round`` is called with
-        every round's state. Ctrl-C ends the training and keeps the best so far.
+        every run's state after every round. Ctrl-C ends the training and keeps the best so far.
         """
-        objective = Objective.of(problem)
-        begin = _start(
-            problem, self.initial_state(problem, rng) if earlier is None else earlier, rng
-        )
-        best: AdamResult | None = None
-        for rate in LEARNING_RATES:
-            run = self._run(objective, begin, rate, rng, on_round)
-            if best is None or run.state.evidence > best.state.evidence:
-                best = run
-            if run.reason == "interrupted":
-                return replace(best, reason=run.reason)
-        assert best is not None
-        return best
-
-    def _run(
-        self,
-        objective: Objective,
-        start: tuple[Array, LogHyper],
-        rate: float,
-        rng: Rng,
-        on_round: Callable[[State], None],
-    ) -> AdamResult:
-        """Rounds with one learning rate."""
-        problem, (parameters, hyper) = objective.problem, start
-        moments, logs = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
-        best, now = self._expand(objective, parameters, hyper)
-        best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
-        result, stalled = AdamResult(best, rate), 0
+        before = self.initial_state(problem, rng) if earlier is None else earlier
+        starts = [start(problem, before, rng) for _ in range(self.options.n_restarts)]
+        runs = [
+            self._begin(problem, point, rate)
+            for point in starts
+            for rate in self.options.learning_rates
+        ]
+        reason = ""
         try:
-            for _ in range(self.options.max_iter):
-                # 1. the networks at fixed hyperparameters
-                parameters, moments = _train(objective, parameters, hyper, moments, rate, rng)
-                # 2. the hyperparameters at fixed networks
-                state, now = self._expand(objective, parameters, hyper)
-                hyper, value, logs = _raise_evidence(now, hyper, logs, problem.update)
-                state = laplace.retuned(problem, state, hyper, value)
-                on_round(state)
-                # 3. the best so far, and whether it still rises
-                rise = state.evidence - result.state.evidence
-                stalled = 0 if rise > self.options.tol else stalled + 1
-                if rise > 0.0:
-                    result = replace(result, state=state)
-                if stalled >= _PATIENCE:
-                    return replace(result, reason="converged")
+            self._go_on(problem, runs, rng, on_round)
         except KeyboardInterrupt:
-            return replace(result, reason="interrupted")
-        return result
+            reason = "interrupted"
+        best = max(runs, key=lambda run: run.value.value)
+        state, _ = self._evaluate(problem, best.best, tangents=True)
+        state = laplace.retuned(problem, state, best.best.hyper, best.value)
+        ended = "converged" if best.stalled >= self.options.patience else "max_iter"
+        return AdamResult(state, best.learning_rate, reason or ended)
 
-    def _expand(
-        self, objective: Objective, parameters: Array, hyper: LogHyper
+    def _begin(self, problem: Problem, point: Point, learning_rate: float) -> Run:
+        _, now = self._evaluate(problem, point)
+        moments = Moments.zeros(len(point.hyper.log_precision) + 1)
+        return Run(learning_rate, point, moments, point, now.evidence(point.hyper))
+
+    def _go_on(
+        self, problem: Problem, runs: list[Run], rng: Rng, on_round: Callable[[State], None]
+    ) -> None:
+        """Rounds of all runs whose evidence still rises, which replace those in the list."""
+        active = list(range(len(runs)))
+        training = Training.of(problem, [run.now for run in runs], self.options)
+        for _ in range(self.options.max_iter):
+            # 1. the networks at fixed hyperparameters
+            rates = [runs[k].learning_rate for k in active]
+            points = training.epochs([runs[k].now.hyper for k in active], rates, rng)
+            # 2. the hyperparameters at fixed networks
+            for k, point in zip(active, points, strict=True):
+                runs[k] = self._tuned(problem, replace(runs[k], now=point), on_round)
+            # 3. those that still rise
+            left = [k for k in active if runs[k].stalled < self.options.patience]
+            if not left:
+                return
+            if len(left) < len(active):
+                training = training.keep([active.index(k) for k in left])
+                active = left
+
+    def _tuned(self, problem: Problem, run: Run, on_round: Callable[[State], None]) -> Run:
+        """The evidence steps of a round, and the best round so far."""
+        state, now = self._evaluate(problem, run.now)
+        steps = problem.update, self.options.evidence_steps
+        hyper, value, moments = _raise_evidence(now, run.now.hyper, run.moments, *steps)
+        on_round(laplace.retuned(problem, state, hyper, value))
+        run = replace(run, now=replace(run.now, hyper=hyper), moments=moments)
+        rise = value.value - run.value.value
+        run = replace(run, stalled=0 if rise > self.options.tol else run.stalled + 1)
+        return replace(run, best=run.now, value=value) if rise > 0.0 else run
+
+    def _evaluate(
+        self, problem: Problem, point: Point, *, tangents: bool = False
     ) -> tuple[State, Laplace]:
-        """The trained networks' state, and their evidence as a function of the hyperparameters."""
-        thetas = [parameters[part] for part in objective.stack.parameters]
-        state = laplace.trained(objective.problem, thetas, float(parameters[-1]), hyper)
-        return state, laplace.approximate(objective.problem, state, self.curvature)
+        """The state at some parameters, and its evidence as a function of the hyperparameters."""
+        tangents = tangents or not self.curvature.factored
+        at = point.parameters, point.intercept, point.hyper
+        state = laplace.state_of(problem, *at, tangents=tangents)
+        return state, laplace.approximate(problem, state, self.curvature)
 
 
-def _start(problem: Problem, earlier: State, rng: Rng) -> tuple[Array, LogHyper]:
-    """Parameters and hyperparameters of all terms before training, the first of them from ``earlier``."""
-    terms = smooth_terms(problem.terms)
-    fresh, intercept = terms[len(earlier.terms) :], earlier.intercept
+@dataclass
+class Training:
+    """Adam on the parameters of several runs at the same time, in place, with its moments."""
+
+    objective: Objective
+    moments: Moments
+    options: Options
+
+    @classmethod
+    def of(cls, problem: Problem, points: Sequence[Point], options: Options) -> Training:
+        """Training from these parameters on."""
+        layout = Layout(problem.terms, tuple(np.flatnonzero(mass) for mass in problem.data_mass))
+        parameters = np.concatenate(
+            [layout.stacked(point.parameters, point.intercept) for point in points]
+        )
+        objective = Objective(problem, layout, parameters, options.batch_size)
+        nothing = np.zeros_like(objective.parameters)
+        return cls(objective, Moments(nothing, nothing, 0), options)
+
+    def epochs(self, hypers: Sequence[LogHyper], rates: Sequence[float], rng: Rng) -> list[Point]:
+        """Where each run is after a round's epochs at its hyperparameters and its learning rate."""
+        objective, parameters = self.objective, self.objective.parameters
+        n_outputs = objective.problem.likelihood.n_outputs
+        precision = np.concatenate([self._precision(hyper) for hyper in hypers])
+        noise, rate = (
+            np.repeat(values, n_outputs)[:, None].astype(parameters.dtype)
+            for values in ([hyper.noise for hyper in hypers], rates)
+        )
+        n_epochs, schedule = self.options.epochs, SCHEDULES[self.options.schedule]
+        for epoch in range(n_epochs):
+            now = rate * parameters.dtype.type(schedule(epoch / n_epochs))
+            for batch in objective.batches(rng):
+                gradient = objective.gradient(batch, precision, noise)
+                step, self.moments = self.moments.step(gradient, 1.0)
+                step *= now
+                parameters += step
+        runs = np.split(parameters.astype(np.float64), len(hypers))
+        return [
+            Point(
+                tuple(own[:, places] for places in objective.layout.parameters), own[:, -1], hyper
+            )
+            for own, hyper in zip(runs, hypers, strict=True)
+        ]
+
+    def _precision(self, hyper: LogHyper) -> Floats:
+        """The prior precision of every parameter (K, P), of which the intercept has none."""
+        terms, n_outputs = self.objective.problem.terms, self.objective.problem.likelihood.n_outputs
+        per_term = trained.per_term(terms, np.exp(hyper.log_precision))
+        pairs = zip(per_term, terms, strict=True)
+        of_parameters = [precision[term.group_index] for precision, term in pairs]
+        whole = self.objective.layout.stacked(of_parameters, np.zeros(n_outputs))
+        return whole.astype(self.objective.parameters.dtype)
+
+    def keep(self, runs: Sequence[int]) -> Training:
+        """Some of the runs."""
+        old = self.objective
+        n_outputs = old.problem.likelihood.n_outputs
+        kept = np.concatenate([np.arange(n_outputs) + n_outputs * run for run in runs])
+        moments = replace(
+            self.moments, first=self.moments.first[kept], second=self.moments.second[kept]
+        )
+        return Training(old.of(old.parameters[kept]), moments, self.options)
+
+
+def start(problem: Problem, earlier: State, rng: Rng) -> Point:
+    """Where training begins: the first terms as in ``earlier``, the others at random."""
+    n_outputs = problem.likelihood.n_outputs
+    fresh, intercept = problem.terms[len(earlier.terms) :], np.atleast_1d(earlier.intercept)
+    parameters = [state.expansion.reshape(n_outputs, -1) for state in earlier.terms]
     # The intercept of a state includes the means of single columns, which their networks still have.
-    for term, state, data_mass in zip(terms, earlier.terms, problem.data_mass, strict=False):
-        if not term.joint:
-            inputs = term.entries.network_inputs
-            values = networks.forward(term.architecture, state.expansion, inputs)
-            intercept = intercept - float(data_mass @ values)
-    parameters = [state.expansion for state in earlier.terms]
-    parameters += [networks.initialise(term.architecture, rng) for term in fresh]
+    for term, own, mass in zip(problem.terms, parameters, problem.data_mass, strict=False):
+        if not (term.joint and term.pure):
+            intercept = intercept - mass @ trained.functions(term, own)
+    parameters += [
+        np.stack([trained.initialise(term, rng) for _ in range(n_outputs)]) for term in fresh
+    ]
     precisions = [np.log(term.precision) for term in earlier.terms]
-    precisions += [np.zeros(int(term.group_index.max()) + 1) for term in fresh]
+    precisions += [np.zeros(trained.n_groups(term)) for term in fresh]
     hyper = LogHyper(np.concatenate(precisions), float(np.log(earlier.noise)))
-    return np.concatenate([*parameters, [intercept]]), hyper
-
-
-def _train(
-    objective: Objective, theta: Array, hyper: LogHyper, moments: Moments, rate: float, rng: Rng
-) -> tuple[Array, Moments]:
-    """The epochs of a round."""
-    terms = objective.problem.terms
-    per_term = laplace.per_term(objective.problem, np.exp(hyper.log_precision))
-    precision = np.concatenate(
-        [precision[term.group_index] for precision, term in zip(per_term, terms, strict=True)]
-    )
-    for _ in range(_EPOCHS):
-        for batch in objective.batches(rng):
-            gradient = objective.gradient(theta, batch, precision, hyper.noise)
-            step, moments = moments.step(gradient, rate)
-            theta = theta + step
-    return theta, moments
+    return Point(tuple(parameters), intercept, hyper)
 
 
 def _raise_evidence(
-    now: Laplace, hyper: LogHyper, moments: Moments, update: Update
+    now: Laplace, hyper: LogHyper, moments: Moments, update: Update, n_steps: int
 ) -> tuple[LogHyper, Evidence, Moments]:
     """The evidence steps of a round."""
     value = now.evidence(hyper)
-    for _ in range(_EVIDENCE_STEPS):
+    for _ in range(n_steps):
         # Bounded like the gradient's steps, because the networks adapt slowly.
         fixed_point = np.clip(now.mackay_step(hyper, value), -RATE, RATE)
         step, moments = update(fixed_point, value.gradient, moments)
@@ -232,7 +327,7 @@ def _log_evidence_gains(problem: Problem, state: State, log_dets: Sequence[float
     for k, (term, term_state) in enumerate(zip(problem.terms, state.terms, strict=True)):
         without = state.values
         without[k] = np.zeros_like(term_state.values)
-        energy = float(term_state.precision[term.group_index] @ np.square(term_state.expansion))
+        energy = float(term_state.precision @ trained.sums_of_squares(term, term_state.expansion))
         gains.append(whole - log_likelihood(without) - 0.5 * (energy + log_dets[k]))
     return gains
 
@@ -240,7 +335,7 @@ def _log_evidence_gains(problem: Problem, state: State, log_dets: Sequence[float
 def terms_to_drop(problem: Problem, solution: Solution) -> list[int]:
     """Terms that their precisions have reduced to nothing."""
     variances = [
-        float(mass @ np.square(mean))
+        float((mass @ np.square(mean)).sum())
         for mass, mean in zip(problem.data_mass, solution.means, strict=True)
     ]
     least = _SPREAD_OFF**2 * sum(variances)

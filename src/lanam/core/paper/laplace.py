@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lanam.core.arrays import Array, sum_by
+from lanam.core.arrays import Array
 from lanam.core.inference.posterior import Determinant
 from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.inference.solver import Curvature
+from lanam.core.paper import trained
 from lanam.core.rows import statistics
-from lanam.core.terms import networks
 from lanam.core.terms.linearise import centred, tangent
-from lanam.core.terms.term import SmoothTerm
 
 #: Bounds of the log precisions: beyond them a group is unpenalised, or dropped.
 _LOG_PRECISION_BOUNDS = (-12.0, 18.0)
@@ -110,38 +109,45 @@ class Laplace:
         return np.append(step, math.log(noise) - hyper.log_noise)
 
 
-def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: LogHyper) -> State:
-    """The state of trained networks: centred values, with their means in the intercept."""
-    precisions = per_term(problem, np.exp(hyper.log_precision))
+def state_of(
+    problem: Problem,
+    parameters: Sequence[Array],
+    intercept: Array,
+    hyper: LogHyper,
+    *,
+    tangents: bool = True,
+) -> State:
+    """The state at trained parameters (K, P) of every term: centred values, their means in the intercept.
+
+    Without ``tangents`` it has no Jacobians, which only exact curvature needs.
+    """
+    precisions = trained.per_term(problem.terms, np.exp(hyper.log_precision))
     terms = []
-    for term, theta, mass, precision in zip(
-        problem.terms, thetas, problem.data_mass, precisions, strict=True
+    for term, own, mass, precision in zip(
+        problem.terms, parameters, problem.data_mass, precisions, strict=True
     ):
-        assert isinstance(term, SmoothTerm)
-        values = networks.forward(term.architecture, theta, term.entries.network_inputs)
-        # Joint terms are trained as their pure part; others give their mean to the intercept.
-        if not term.joint:
-            intercept += float(mass @ values)
-        values = centred(term, values[:, None], mass)[:, 0]
-        jacobian = tangent(term, theta, mass)
-        terms.append(TermState(theta, jacobian, precision, precision, values))
-    return State(tuple(terms), intercept, hyper.noise)
+        values = trained.functions(term, own)
+        # Pure joint terms are trained as their pure part; others give their mean to the intercept.
+        if not (term.joint and term.pure):
+            intercept = intercept + mass @ values
+        values = centred(term, values.reshape(len(mass), -1), mass).reshape(values.shape)
+        # Each output's functions have features of their own.
+        jacobian = np.empty((len(mass), 0))
+        if tangents:
+            jacobian = np.hstack([tangent(term, of_output, mass) for of_output in own])
+        terms.append(TermState(own.ravel(), jacobian, precision, precision, values))
+    several = problem.likelihood.n_outputs > 1
+    return State(tuple(terms), intercept if several else float(intercept[0]), hyper.noise)
 
 
 def retuned(problem: Problem, state: State, hyper: LogHyper, now: Evidence) -> State:
     """The same networks at other hyperparameters, and the evidence there."""
-    precisions = per_term(problem, np.exp(hyper.log_precision))
+    precisions = trained.per_term(problem.terms, np.exp(hyper.log_precision))
     terms = tuple(
         replace(term, precision=precision, smallest_precision=precision)
         for term, precision in zip(state.terms, precisions, strict=True)
     )
     return State(terms, state.intercept, hyper.noise, now.value, now.n_effective)
-
-
-def per_term(problem: Problem, of_groups: Array) -> list[Array]:
-    """Values of all groups, one vector per term."""
-    sizes = [int(term.group_index.max()) + 1 for term in problem.terms]
-    return np.split(of_groups, np.cumsum(sizes)[:-1])
 
 
 def approximate(problem: Problem, state: State, curvature: Curvature) -> Laplace:
@@ -150,7 +156,7 @@ def approximate(problem: Problem, state: State, curvature: Curvature) -> Laplace
         problem.rows, problem.likelihood, state.values, state.intercept
     )
     squares = [
-        sum_by(term.group_index, np.square(term_state.expansion), len(term_state.precision))
+        trained.sums_of_squares(term, term_state.expansion)
         for term, term_state in zip(problem.terms, state.terms, strict=True)
     ]
     return Laplace(

@@ -152,8 +152,8 @@ class Timeline:
                 response,
                 subjects.weight[some][owner] * exposure,
                 subjects.number,
-                Repeats(owner),
-                self.middles[interval],
+                repeats=Repeats(owner),
+                times=self.middles[interval],
             )
 
     @cached_property

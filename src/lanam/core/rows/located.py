@@ -34,9 +34,9 @@ class Rows:
     Where missing values add noise (``missingness.py``), ``missing_noise`` is the variance that each column
     adds, in units of the noise of complete rows; where some responses are gross errors (``tails.py``),
     ``gross_errors`` has the ``reliability`` of each row. ``precision`` is that of each row relative to
-    complete rows without errors, by both, and ``offset`` what its log-likelihood has besides weighted
-    squares. ``columns`` are kept to locate rows in further terms; ``repeats`` and ``times`` are as in
-    ``EncodedRows``.
+    complete rows without errors, by both, and ``log_factor`` what its log-likelihood has besides weighted
+    squares. ``offset`` is the known part of its prediction, None for zero. ``columns`` are kept to locate
+    rows in further terms; ``repeats`` and ``times`` are as in ``EncodedRows``.
     """
 
     positions: tuple[Position, ...]
@@ -47,6 +47,7 @@ class Rows:
     missing_noise: Array | None = None
     gross_errors: GrossErrors | None = None
     reliability: Array | None = None
+    log_factor: Array | None = None
     offset: Array | None = None
     columns: Array = field(default_factory=lambda: np.empty((0, 0)))
     repeats: Repeats | None = None
@@ -66,6 +67,7 @@ class Rows:
         """Rows of a table, located in all terms."""
         y = units.standard(table.response)
         empty = cls((), (), y, table.weight, columns=table.columns, n_threads=n_threads, log=log)
+        empty = replace(empty, offset=table.offset, precision=table.precision)
         return replace(empty, repeats=table.repeats, times=table.times).with_terms(terms)
 
     def __len__(self) -> int:
@@ -89,7 +91,7 @@ class Rows:
     @cached_property
     def log_precision(self) -> float:
         """The part of a Gaussian log-likelihood due to the rows' precisions."""
-        return 0.0 if self.offset is None else float(self.weight @ self.offset)
+        return 0.0 if self.log_factor is None else float(self.weight @ self.log_factor)
 
     @cached_property
     def count(self) -> float:
@@ -116,6 +118,7 @@ class Rows:
             weight=self.weight[rows],
             precision=some(self.precision),
             reliability=some(self.reliability),
+            log_factor=some(self.log_factor),
             offset=some(self.offset),
             columns=self.columns[subjects],
             repeats=repeats,
@@ -194,17 +197,17 @@ class Rows:
         if missing_noise is not None:
             noisier = np.flatnonzero(missing_noise)
             precision /= 1.0 + np.isnan(self.columns[:, noisier]) @ missing_noise[noisier]
-        offset, reliability = 0.5 * np.log(precision), None
+        log_factor, reliability = 0.5 * np.log(precision), None
         if gross_errors is not None:
             reliability, extra = gross_errors(self)
-            precision, offset = precision * reliability, offset + extra
+            precision, log_factor = precision * reliability, log_factor + extra
         return replace(
             self,
             precision=precision,
             missing_noise=missing_noise,
             gross_errors=gross_errors,
             reliability=reliability,
-            offset=offset,
+            log_factor=log_factor,
         )
 
 

@@ -115,6 +115,19 @@ class Knots(_SingleAxis):
         """The number of entries with an independent effect: that of missing values."""
         return int(self.missing)
 
+    @property
+    def n_inputs(self) -> int:
+        """The number of inputs of a joint network."""
+        return 1 + self.n_single
+
+    @property
+    def joint_inputs(self) -> Array:
+        """Inputs of a joint network at the entries: of the knots, and an indicator of missing values."""
+        missing = self.n_single
+        inputs = np.pad(self.network_inputs, ((0, missing), (0, missing)))
+        inputs[len(self.points) :, 1:] = 1.0
+        return inputs
+
     def thinned(self, n_knots: int) -> Knots:
         """At most so many of the knots, of data without a margin."""
         few = np.unique(np.linspace(0, len(self.points) - 1, n_knots).round().astype(int))
@@ -237,6 +250,16 @@ class Categories(_SingleAxis):
         return len(self)
 
     @property
+    def n_inputs(self) -> int:
+        """The number of inputs of a joint network."""
+        return self.n_single
+
+    @property
+    def joint_inputs(self) -> Array:
+        """Inputs of a joint network at the entries: an indicator of each."""
+        return np.eye(len(self))
+
+    @property
     def missing(self) -> bool:
         """Missing values always have an entry."""
         return True
@@ -276,11 +299,16 @@ class Grid:
         return math.prod(self.shape)
 
     @property
+    def n_inputs(self) -> int:
+        """The number of inputs of a network of all entries."""
+        return sum(axis.n_inputs for axis in self.axes)
+
+    @property
     def network_inputs(self) -> Array:
-        """The network's inputs at a grid of knots, one column per axis."""
-        inputs = [axis.inputs for axis in self.axes if isinstance(axis, Knots)]
-        assert len(inputs) == len(self.axes)
-        return np.column_stack([grid.ravel() for grid in np.meshgrid(*inputs, indexing="ij")])
+        """The network's inputs at the entries: of knots one, and an indicator of every other entry."""
+        places = np.indices(self.shape).reshape(len(self.axes), -1)
+        inputs = [axis.joint_inputs[place] for axis, place in zip(self.axes, places, strict=True)]
+        return np.concatenate(inputs, axis=1)
 
     def locate(self, *columns: Array) -> Position:
         """Positions of the rows of the columns."""

@@ -21,16 +21,16 @@ from scipy.special import expit
 
 from lanam.core.arrays import Array, slices
 
-_GELU_SCALE = math.sqrt(2.0 / math.pi)
-_GELU_CUBIC = 0.044715
+GELU_SCALE = math.sqrt(2.0 / math.pi)
+GELU_CUBIC = 0.044715
 
 
 def _gelu(h: Array) -> tuple[Array, Array]:
     # The tanh approximation: three times faster than the normal distribution function, equal to 5e-4.
     square = h * h
-    tanh = np.tanh(_GELU_SCALE * h * (1.0 + _GELU_CUBIC * square))
+    tanh = np.tanh(GELU_SCALE * h * (1.0 + GELU_CUBIC * square))
     half = 0.5 * (1.0 + tanh)
-    inner_slope = _GELU_SCALE * (1.0 + 3.0 * _GELU_CUBIC * square)
+    inner_slope = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * square)
     return h * half, half + 0.5 * h * (1.0 - tanh * tanh) * inner_slope
 
 

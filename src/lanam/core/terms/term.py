@@ -38,13 +38,15 @@ class SmoothTerm:
     ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per initial
     scale) or "network" (one for all, the paper's main choice). Joint networks have one per scale at most:
     with more, many interactions overfit small data. Missing values of a single column have an independent
-    effect with its own precision.
+    effect with its own precision; in a joint network they and categories are indicators among its inputs.
+    A joint term that is ``pure`` has no effects of fewer columns.
     """
 
     features: tuple[int, ...]
     entries: Knots | Grid
     architecture: networks.Architecture
     prior_groups: str = "layer"
+    pure: bool = True
 
     @property
     def kind(self) -> str:
@@ -82,7 +84,9 @@ class SmoothTerm:
 
     def initial(self, rng: Rng | None) -> Array:
         """A random expansion point; infinitely wide networks have none."""
-        return _initial_network(self.architecture, self._axes, rng)
+        axes = self.entries.axes
+        widths = [axis.n_inputs for axis in axes] if self.joint else [1]
+        return _initial_network(self.architecture, axes, rng, widths)
 
     def jacobian(self, expansion: Array) -> Array:
         """Derivatives of the function at the entries (B, P)."""
@@ -108,6 +112,7 @@ class LevelTerm:
     high_cardinality: bool = False
 
     joint = False
+    pure = True
     architecture = None
 
     @property
@@ -144,6 +149,7 @@ class MixedTerm:
     entries: Grid
     architecture: networks.Architecture
     prior_groups: str = "layer"
+    pure: bool = True
 
     joint = True
 
@@ -178,7 +184,10 @@ class MixedTerm:
 
     def initial(self, rng: Rng | None) -> Array:
         """Random expansion points of all networks, concatenated."""
-        parts = [_initial_network(n.architecture, n.knots, rng) for n in self._networks]
+        parts = [
+            _initial_network(n.architecture, n.knots, rng, [1] * len(n.knots))
+            for n in self._networks
+        ]
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
@@ -201,21 +210,29 @@ def key_of(term: Term) -> TermKey:
 
 
 def _initial_network(
-    architecture: networks.Architecture, axes: Sequence[Knots], rng: Rng | None
+    architecture: networks.Architecture,
+    axes: Sequence[Axis | Levels],
+    rng: Rng | None,
+    widths: Sequence[int],
 ) -> Array:
-    """A random expansion point; the units of each band have their kinks all over the data."""
+    """A random expansion point; the units of each band have their kinks all over the data.
+
+    ``widths`` are the numbers of inputs of the axes, of which knots are the first.
+    """
     if architecture.hidden_sizes is None:
         return np.empty(0)
     assert rng is not None, "a finite network starts at random"
     band = architecture.band_of_unit
-    centres = np.empty((len(band), len(axes)))
+    centres = np.zeros((len(band), sum(widths)))
     for group in range(band.max() + 1):
         members = np.flatnonzero(band == group)
-        for k, knots in enumerate(axes):
+        for k, (knots, inputs) in enumerate(zip(axes, slices(widths), strict=True)):
+            if not isinstance(knots, Knots):
+                continue
             # Stratified over the knots, which are dense where the data is.
             order = np.arange(len(members)) if k == 0 else rng.permutation(len(members))
             place = (order + rng.uniform(size=len(members))) / len(members)
-            centres[members, k] = knots.quantile_input(place)
+            centres[members, inputs.start] = knots.quantile_input(place)
     return networks.initialise(architecture, rng, centres)
 
 

@@ -248,6 +248,13 @@ const lanam = {};
         const odds = mean[0] / Math.sqrt(1 + (Math.PI / 8) * covariance[0]);
         return { ...moments, response: [expit(odds)], intervals: [ends.map(expit)] };
       }
+      if (this.family === "lognormal") {
+        const noise = this.rowNoise(row);
+        return {
+          ...moments, response: [Math.exp(mean[0])], intervals: [ends.map(Math.exp)],
+          newInterval: this.noisyInterval(mean[0], covariance[0], noise, level)?.map(Math.exp) ?? null,
+        };
+      }
       if (this.link === "log") {
         // A hazard is that of the curves, at the mean of its logarithm.
         const rate = exposure * Math.exp(mean[0] + (this.family === "survival" ? 0 : 0.5 * covariance[0]));
@@ -259,12 +266,19 @@ const lanam = {};
           newStd: countStd(dispersed, exposure), newInterval: countInterval(dispersed, exposure, level),
         };
       }
-      if (this.family !== "gaussian") return { ...moments, response: [mean[0]], intervals: [ends], newInterval: null };
+      if (!["gaussian", "student"].includes(this.family)) {
+        return { ...moments, response: [mean[0]], intervals: [ends], newInterval: null };
+      }
       const noise = this.rowNoise(row);
-      const newStd = Math.sqrt(covariance[0] + noise);
-      const newInterval = this.shape === null
-        ? normalInterval(mean[0], newStd, level) : mixtureInterval(mean[0], covariance[0], noise, this.shape, level);
-      return { ...moments, response: [mean[0]], intervals: [ends], newStd, newInterval };
+      const newInterval = this.noisyInterval(mean[0], covariance[0], noise, level);
+      return { ...moments, response: [mean[0]], intervals: [ends], newStd: Math.sqrt(covariance[0] + noise), newInterval };
+    }
+
+    // The interval of a new observation with additive noise.
+    noisyInterval(mean, variance, noise, level) {
+      return this.shape === null
+        ? normalInterval(mean, Math.sqrt(variance + noise), level)
+        : mixtureInterval(mean, variance, noise, this.shape, level);
     }
   }
 
