@@ -21,22 +21,18 @@ from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.follow_up import FollowUp, FollowUpTables, Timeline
 from lanam.core.rows.tables import Log, Tables
 from lanam.data import Schema, as_frame
-from lanam.engines import is_chunked, open_source
-from lanam.engines.interface import ReadOptions
+from lanam.engines import is_chunked
 from lanam.errors import InputError
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import SURVIVAL, Encoding, Family
 from lanam.follow_up import FollowUpInputs, Subjects, split_target, with_time
 from lanam.hazard_predictions import HazardPredictions
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.parameters import SurvivalParameters, read_intervals, read_memory
+from lanam.parameters import SurvivalParameters, read_intervals
 from lanam.sessions import Session
 from lanam.storage import SavedFollowUp, SavedModel
 from lanam.summary import Summary
 from lanam.training import TrainingRows
-
-#: Fraction of ``memory`` in which a fit caches the encoded rows of files.
-_CACHE_FRACTION = 0.25
 
 
 class LANAMSurvival(SurvivalParameters, HazardPredictions):
@@ -197,10 +193,7 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
     def _open_subjects(self, inputs: FollowUpInputs, session: Session) -> Subjects:
         if not is_chunked(inputs.X):
             return follow_up.in_memory(self, inputs)
-        cache = int(read_memory(self.memory) * _CACHE_FRACTION)
-        dialect = getattr(self, "dialect_", None)
-        reading = ReadOptions(session.options.n_jobs, cache, session.show_rows, dialect=dialect)
-        return follow_up.in_chunks(self, inputs, open_source(inputs.X, reading))
+        return follow_up.in_chunks(self, inputs, self._open_source(inputs.X, session))
 
     def _fit_causes(self, session: Session, subjects: Subjects) -> None:
         """A model of each cause's hazard, on common intervals."""
@@ -237,6 +230,12 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         self._set_fitted(models[0], self._schema, self._n_rows, score)
         self.log_evidence_ = float(sum(model.log_evidence for model in models))
         self.converged_ = all(model.converged for model in models)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importance of each column, as a regressor has it: without the time, they sum to one."""
+        importances = super().feature_importances_[:-1]
+        return np.asarray(importances / (importances.sum() or 1.0))
 
     @property
     def proportional_hazards_(self) -> InteractionScores:

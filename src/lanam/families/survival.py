@@ -26,7 +26,7 @@ class PiecewiseExponential(Poisson):
     """
 
     name = "survival"
-    noise_bounds = None  # type: ignore[assignment]
+    noise_bounds = None
     pearson_dispersion = False
 
 
