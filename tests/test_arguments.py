@@ -151,5 +151,5 @@ def test_options_do_not_read_categorical_features(value):
 
 def test_likelihoods():
     read_options(LANAMRegressor(likelihood="poisson").get_params())
-    with pytest.raises(ValueError, match="is not known: choose 'gaussian' or 'poisson'"):
-        LANAMRegressor(likelihood="gamma").fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match="is not known: choose 'gaussian', 'lognormal'"):
+        LANAMRegressor(likelihood="cauchy").fit([[0.0], [1.0]], [0.0, 1.0])

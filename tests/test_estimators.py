@@ -379,7 +379,7 @@ class TestArguments:
             ("interactions", [("a", "nois")], "the column 'nois'.* did you mean 'noise'"),
             ("interaction_score", "shap", "'evidence', .* or 'evidence_gain_full'"),
             ("interaction_score", None, "interaction_score=None is not known"),
-            ("likelihood", "gamma", "choose 'gaussian' or 'poisson'"),
+            ("likelihood", "cauchy", "choose 'gaussian', 'lognormal'"),
             ("level_effects", True, "choose 'auto' or False"),
             ("level_effects", 0, "choose 'auto' or False"),
             ("activation", "sine", "choose 'gelu', 'relu', 'tanh' or 'silu'"),

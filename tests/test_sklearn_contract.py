@@ -12,16 +12,33 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import column_or_1d
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lanam import LANAMClassifier, LANAMRegressor
+from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
+
+
+class TimesOnly(LANAMSurvival):
+    """Survival with numbers as the target, which the checks pass: times, all with an event."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        if y is None:
+            return super().fit(X)
+        return super().fit(X, **self._outcome(y), sample_weight=sample_weight)
+
+    def score(self, X, y):
+        return super().score(X, **self._outcome(y))
+
+    def _outcome(self, y):
+        time = column_or_1d(y, warn=True).astype(float)
+        return {"event": np.ones(len(time)), "time": time - np.nanmin(time, initial=0.0) + 1.0}
 
 
 # The checks fit little data sets of noise, on which a fit need not converge; a warning about that
 # is right, and not what they test. `check_array_api_input` runs where SCIPY_ARRAY_API=1 is set and
 # skips itself otherwise; nothing else is left out.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([LANAMRegressor(), LANAMClassifier()])
+@parametrize_with_checks([LANAMRegressor(), LANAMClassifier(), TimesOnly()])
 def test_estimator_checks(estimator, check):
     check(estimator)
 

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from lanam.metrics import coverage_report
     from lanam.persistence import load
     from lanam.regressor import LANAMRegressor
+    from lanam.survival import LANAMSurvival
 
 __all__ = [
     "LANAMClassifier",
     "LANAMRegressor",
+    "LANAMSurvival",
     "__version__",
     "coverage_report",
     "csv_files",
@@ -32,6 +34,7 @@ __all__ = [
 _HOMES = {
     "LANAMClassifier": "lanam.classifier",
     "LANAMRegressor": "lanam.regressor",
+    "LANAMSurvival": "lanam.survival",
     "coverage_report": "lanam.metrics",
     "csv_files": "lanam.engines.dialects",
     "load": "lanam.persistence",

@@ -40,8 +40,16 @@ from lanam.engines.interface import ReadOptions
 from lanam.errors import InputError, Message, Setting, warn_user
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import Encoding, Family, find_family
+from lanam.families.base import NewRows
 from lanam.files import require_place, write_atomically
-from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
+from lanam.inputs import (
+    read_columns,
+    read_exposure,
+    read_offset,
+    read_target_of,
+    read_trials,
+    read_weights,
+)
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.parameters import PAPER, Parameters, read_memory
 from lanam.provenance import Provenance, provenance
@@ -75,7 +83,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     metadata_: Mapping[str, object]
     plan_: FitPlan
     provenance_: Provenance | None
-    _exposed = False  # whether the model was fitted with exposures other than one
+    _exposed = False  # whether the model was fitted with exposures or trials other than one
+    _has_offset = False
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
@@ -119,6 +128,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         sample_weight: Any = None,
         exposure: Any = None,
         *,
+        trials: Any = None,
+        offset: Any = None,
         target: str | None = None,
         drop: Sequence[str] = (),
         checkpoint: Any = None,
@@ -146,6 +157,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             For counts, the exposure of each row: hours, kilometres, insured years, inhabitants. The mean
             of y is exposure times rate, and the model predicts the rate (``log(exposure)`` is the offset of
             a GLM). One by default. For files and Dask frames a number or the name of a column.
+        trials : int, array-like of shape (n_samples,), or str, default=None
+            For successes (``likelihood="binomial"``), the number of trials that each row counts them among.
+            One by default. For files and Dask frames a number or the name of a column.
+        offset : float, array-like of shape (n_samples,), or str, default=None
+            Known part of the prediction on the link scale, added to the sum of terms with the coefficient
+            one. Zero by default; not for more than two classes. For files and Dask frames as for
+            ``exposure``.
         target : str, default=None
             The name of the target's column, in place of ``y``.
         drop : sequence of str, default=()
@@ -175,17 +193,20 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
         array([30., 30.])
         """
-        refuse_exposure(self._asked_family, exposure)
+        refuse_given(self._asked_family, exposure, trials, offset)
         options = read_options(self.get_params(deep=False))
         # A fit that fails must not leave a mixture of two models.
         for learned in ("_model", "calibration_", "metadata_", "dialect_"):
             self.__dict__.pop(learned, None)
-        inputs = FitInputs(X, name_of_target(y, target), sample_weight, exposure, drop)
+        given = exposure, drop, trials, offset
+        inputs = FitInputs(X, name_of_target(y, target), sample_weight, *given)
         with Session(options, self.random_state, self.verbose) as session:
             data = self._open(inputs, session, checkpoint is not None)
             pairs = read_interactions(self.interactions, data.names)
-            rows = data.read(self._asked_family)
+            family = self._choose_family(data, inputs, session)
+            rows = data.read(family)
             require_applicable(options, rows.encoding)
+            refuse_given(rows.encoding.family, exposure, trials, offset)
             self._learn_classes(rows.encoding.classes)
             if checkpoint is not None:
                 response = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
@@ -199,7 +220,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self._warn_if_unfinished()
         self._warn_of_pooled_categories()
         self._warn_of_doubts()
-        self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
+        size = exposure if trials is None else trials
+        self._exposed = size is not None and bool(np.any(np.asarray(size) != 1.0))
+        self._has_offset = offset is not None and bool(np.any(np.asarray(offset) != 0.0))
         return self
 
     def _train(
@@ -214,11 +237,20 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             session.seed,
             on_summary=rows.check,
         )
-        model = rows.encoding.to_user(rows.with_record(model))
+        model = self._with_remark(rows.with_record(model), rows, session)
+        model = rows.encoding.to_user(model)
         score = session.options.interaction_score
         self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
         self.provenance_ = provenance(rows.fingerprint, rows.target)
+
+    def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
+        """The response family of this fit."""
+        return self._asked_family
+
+    def _with_remark(self, model: FittedModel, rows: TrainingRows, session: Session) -> FittedModel:
+        """The model with a remark about its family, if there is one to make."""
+        return model
 
     def _open(
         self, inputs: FitInputs, session: Session, totals: bool, fitted: Schema | None = None
@@ -249,7 +281,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     def family_(self) -> Family:
         """The response family of the fitted model."""
         check_is_fitted(self)
-        return find_family(self._model.likelihood)
+        return find_family(self._model.likelihood).of_model(self._model)
+
+    @property
+    def family_parameters_(self) -> dict[str, float | list[float]]:
+        """The likelihood's own parameters that were learned, by name; empty where there are none."""
+        return self.family_.likelihood_of(self._model).named_parameters
 
     @property
     def feature_importances_(self) -> Array:
@@ -272,6 +309,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         interaction_score: str | None = None,
         sample_weight: Any = None,
         exposure: Any = None,
+        trials: Any = None,
+        offset: Any = None,
     ) -> Self:
         """Add pairwise interactions to a fitted model without refitting its main effects from scratch.
 
@@ -291,7 +330,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             As in the constructor, whose value is the default.
         sample_weight : array-like of shape (n_samples,), default=None
             As in :meth:`fit`.
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`fit`.
 
         Returns
@@ -310,7 +349,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
         ['x0 x x2']
         """
-        self._require_exposure(exposure)
+        self._require_given(exposure, trials, offset)
         arguments = self.get_params(deep=False)
         if interaction_score is not None:
             arguments["interaction_score"] = interaction_score
@@ -318,7 +357,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self)
         require_unedited(self.edits_)
         pairs = read_interactions(interactions, self._schema.names)
-        inputs = FitInputs(X, y, sample_weight, exposure)
+        inputs = FitInputs(X, y, sample_weight, exposure, trials=trials, offset=offset)
         with Session(
             replace(options, interactions=pairs), self.random_state, self.verbose
         ) as session:
@@ -333,28 +372,53 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self._warn_of_doubts()
         return self
 
-    def _require_exposure(self, exposure: Any) -> None:
-        """Refuse counts without their exposure if the model was fitted with one.
+    def _require_given(self, exposure: Any = None, trials: Any = None, offset: Any = None) -> None:
+        """Refuse targets without their exposure, trials or offset if the model was fitted with some.
 
         Predictions without an exposure are rates, to which counts must not be compared.
         """
         check_is_fitted(self)
-        if exposure is None and self._exposed:
+        if self._exposed and (trials if self.family_.takes_trials else exposure) is None:
+            if self.family_.takes_trials:
+                raise InputError(
+                    "the model was fitted with trials, and y has successes without them",
+                    "{pass} the trials of these rows as {trials=...}",
+                    argument="trials",
+                )
             raise InputError(
                 "the model was fitted with an exposure, and y has counts without one",
                 "{pass} the exposure of these rows as {exposure=...}, or {exposure=1.0} if it was one for "
                 "every row",
                 argument="exposure",
             )
+        if self._has_offset and offset is None:
+            raise InputError(
+                "the model was fitted with an offset, and these rows have none",
+                "{pass} theirs as {offset=...}, or {offset=0.0}",
+                argument="offset",
+            )
 
     def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
         """The validated target of the rows."""
         return read_target_of(family, self, y, n_rows)
 
-    def _read_exposure(self, family: Family, exposure: Any, n_rows: int) -> Array:
-        """The validated exposures of the rows."""
-        refuse_exposure(family, exposure)
-        return read_exposure(exposure, n_rows)
+    def _read_given(
+        self, n_rows: int, exposure: Any = None, trials: Any = None, offset: Any = None
+    ) -> tuple[Array, Array | None]:
+        """The validated exposures (or trials) and offsets of the rows."""
+        family = self.family_
+        refuse_given(family, exposure, trials, offset)
+        size = (
+            read_trials(trials, n_rows) if family.takes_trials else read_exposure(exposure, n_rows)
+        )
+        return size, None if offset is None else read_offset(offset, n_rows)
+
+    def _rows(
+        self, X: Any, exposure: Any = None, trials: Any = None, offset: Any = None
+    ) -> NewRows:
+        """Rows to predict."""
+        columns = self._columns(X)
+        return NewRows(columns, *self._read_given(len(columns), exposure, trials, offset))
 
     def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
@@ -369,6 +433,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.n_iter_ = model.n_iter
         self.converged_ = model.converged
         self.history_ = [dict(record) for record in model.history]
+
+    @property
+    def _follow_up(self) -> storage.SavedFollowUp | None:
+        """What a survival model has besides, to save."""
+        return None
+
+    def _restore(self, saved: storage.SavedModel) -> None:
+        """Set the learned attributes that only some estimators have."""
 
     def _warn_if_unfinished(self) -> None:
         """Warn if the fit stopped before convergence."""
@@ -425,9 +497,19 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return tags
 
     @property
+    def _inputs(self) -> Schema:
+        """The columns that rows to predict must have."""
+        return self._schema
+
+    @property
     def _labels(self) -> np.ndarray | None:
         """The classes of a classifier."""
         return None
+
+    @property
+    def _explained_labels(self) -> np.ndarray | None:
+        """The labels by which explanations name what contributions are to."""
+        return self._labels
 
     def _columns(self, X: Any) -> Array:
         """Rows to predict, encoded as an array with columns in the order of the fit."""
@@ -530,7 +612,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if input_features is not None:
             self._require_known(list(input_features))
         names = [term.name for term in self.terms_]
-        if self._labels is not None and len(self._labels) > 2:
+        if self._labels is not None and self.family_.link.several:
             labels = self._labels.tolist()
             names = [f"{name} [{label}]" for name in names for label in labels]
         return np.array(distinct(names), dtype=object)
@@ -559,6 +641,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         proba: bool = False,
         keep: Sequence[str] = (),
         exposure: Any = None,
+        trials: Any = None,
+        offset: Any = None,
         prefix: str = "",
         overwrite: bool = False,
     ) -> int:
@@ -586,6 +670,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             copied verbatim.
         exposure : str or float, default=None
             For counts, the name of the column with the exposure, or one number.
+        trials, offset : str or float, default=None
+            The same for the trials of successes, and for offsets.
         prefix : str, default=""
             Prefix of the names of all predicted columns.
         overwrite : bool, default=False
@@ -611,14 +697,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         (442, ['age', 'prediction'])
         """
         options = OutputOptions(interval, std, terms, proba, prefix)
-        return predict_files(
-            self, X, output, options, keep=keep, exposure=exposure, overwrite=overwrite
-        )
+        given = {"exposure": exposure, "trials": trials, "offset": offset}
+        return predict_files(self, X, output, options, keep=keep, **given, overwrite=overwrite)
 
-    def _sample_links(self, X: Any, n_samples: int, random_state: Any) -> Array:
+    def _sample_links(self, rows: NewRows, n_samples: int, random_state: Any) -> Array:
         """Posterior draws (n_samples, n_rows) of the linear predictor, each a function of all rows."""
-        columns = self._columns(X)
-        return scoring.sample_links(self._model, columns, n_samples, generator(random_state))
+        draws = scoring.sample_links(self._model, rows.columns, n_samples, generator(random_state))
+        return draws if rows.offset is None else np.asarray(draws + rows.offset)
 
     def summary(self) -> Summary:
         """Summary of the fit, with one row per term.
@@ -644,8 +729,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self.interaction_scores_,
             estimator=type(self).__name__,
             n_rows=self._n_rows,
-            classes=self._labels,
+            classes=self._explained_labels,
             edits=self.edits_,
+            family_scores=getattr(self, "family_scores_", None),
         )
 
     def edit_term(
@@ -748,7 +834,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         True
         """
         check_is_fitted(self)
-        return explain.explain_global(self._model, self._schema, self._labels)
+        return explain.explain_global(self._model, self._schema, self._explained_labels)
 
     def explain_local(self, X: Any) -> LocalExplanation:
         """Predictions of single rows, decomposed into contributions.
@@ -776,7 +862,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         schema, frame = self._schema, as_frame(X)
         if frame is not None:  # perhaps of another library than the training data
             schema = replace(schema, backend=frame.implementation.name.lower())
-        return explain.explain_local(self._model, schema, columns, self._labels)
+        return explain.explain_local(self._model, schema, columns, self._explained_labels)
 
     def report(
         self,
@@ -788,6 +874,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         n_rows: int = 200,
         coverage: float = 0.95,
         exposure: Any = None,
+        trials: Any = None,
+        offset: Any = None,
         sample_weight: Any = None,
         overwrite: bool = True,
     ) -> Path:
@@ -813,6 +901,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             Initial coverage of the intervals on the what-if page.
         exposure : float or array-like of shape (n_samples,), default=None
             For counts, the exposure of the rows.
+        trials, offset : float or array-like of shape (n_samples,), default=None
+            As in :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Frequency weights of the rows, for the calibration.
         overwrite : bool, default=True
@@ -840,7 +930,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         from lanam import report  # only here: its dependencies are an extra
         from lanam.metrics import coverage_report
 
-        if X is None and (y is not None or exposure is not None or sample_weight is not None):
+        given = {"exposure": exposure, "trials": trials, "offset": offset}
+        given = {name: value for name, value in given.items() if value is not None}
+        if X is None and (y is not None or given or sample_weight is not None):
             raise ValueError("y, exposure and sample_weight belong to rows: pass X as well")
         rows = coverages = noise = None
         part = "unknown"
@@ -849,7 +941,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             if self.provenance_ is not None:
                 part = self.provenance_.part_of(columns)
             family = self.family_
-            exposed = self._read_exposure(family, exposure, len(columns))
+            exposed, _ = self._read_given(len(columns), **given)
             target = None if y is None else self._read_target(family, y, len(columns))
             rows = report.pick_rows(
                 columns, n_rows, target, exposed if family.takes_exposure else None
@@ -859,23 +951,47 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if y is not None:
             with warnings.catch_warnings():  # unseen values of these rows were warned of above
                 warnings.simplefilter("ignore", NewValuesWarning)
-                coverages = coverage_report(
-                    self, X, y, exposure=exposure, sample_weight=sample_weight
-                )
-        n_classes = np.size(self._model.intercept)
-        material = report.gather(
-            self,
-            portable=explain.explain_portable(self._model, self._schema, self._labels),
-            schema=self._schema,
-            normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
-            title=title,
-            coverage=explain.require_coverage(coverage),
+                coverages = coverage_report(self, X, y, **given, sample_weight=sample_weight)
+        return self._write_report(
+            path,
+            title,
+            coverage,
+            overwrite=overwrite,
             report=coverages,
             rows=rows,
             noise=noise,
             part=part,
         )
-        return report.write_report(path, material, overwrite=overwrite)
+
+    def _write_report(
+        self,
+        path: Any,
+        title: str | None,
+        coverage: float,
+        *,
+        overwrite: bool,
+        report: Any = None,
+        rows: Any = None,
+        noise: Array | None = None,
+        part: str = "unknown",
+    ) -> Path:
+        """Write a report with what some rows say of the model, if any."""
+        from lanam.report import gather, write_report
+
+        n_classes = np.size(self._model.intercept)
+        material = gather(
+            self,
+            portable=explain.explain_portable(self._model, self._schema, self._explained_labels),
+            schema=self._schema,
+            normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
+            title=title,
+            coverage=explain.require_coverage(coverage),
+            report=report,
+            rows=rows,
+            noise=noise,
+            part=part,
+        )
+        return write_report(path, material, overwrite=overwrite)
 
     def save(self, path: Any, *, overwrite: bool = True) -> Path:
         """Save the fitted model to a file, which :func:`lanam.load` reads.
@@ -960,7 +1076,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if path is None and to is None:
             raise ValueError("path=None returns the content: specify its format with to=")
         kind = export.require_format(to) if path is None else export.format_of(path, to)
-        portable = explain.explain_portable(self._model, self._schema, self._labels)
+        portable = explain.explain_portable(self._model, self._schema, self._explained_labels)
         content = partial(
             export.render,
             kind,
@@ -994,14 +1110,30 @@ def require_totals(options: Options) -> None:
         )
 
 
-def refuse_exposure(family: Family, exposure: Any) -> None:
-    """Refuse an exposure for a response family without one."""
+def refuse_given(
+    family: Family, exposure: Any = None, trials: Any = None, offset: Any = None
+) -> None:
+    """Refuse arguments that a response family has no use for."""
+    chosen = Setting("likelihood", family.name)
     if exposure is not None and not family.takes_exposure:
         raise InputError(
             "{argument} is for counts, and {family} is not",
             "{set likelihood='poisson'}, or leave {argument} out",
             argument="exposure",
-            family=Setting("likelihood", family.name),
+            family=chosen,
+        )
+    if trials is not None and not family.takes_trials:
+        raise InputError(
+            "{argument} is for successes among trials, and {family} is not",
+            "{set likelihood='binomial'}, or leave {argument} out",
+            argument="trials",
+            family=chosen,
+        )
+    if offset is not None and family.link.several:
+        raise InputError(
+            "{argument} would move the logits of all classes alike, which changes nothing",
+            "leave it out, or fit a model for each class against the others",
+            argument="offset",
         )
 
 

@@ -102,6 +102,30 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     )
 
 
+def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
+    """The interactions with time to add: "auto", how many, or of which of the columns ``names``.
+
+    Time is the column after them.
+
+    Examples
+    --------
+    >>> read_time_interactions(["bmi"], ["age", "sex", "bmi"])
+    ((2, 3),)
+    """
+    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    if isinstance(value, str) and value == "auto":
+        return value
+    if _is_nothing(value) and not isinstance(value, str):
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
+        found = {find_column(column, names, "time_interactions") for column in value}
+        return tuple((column, len(names)) for column in sorted(found))
+    remedy = "use 'auto', how many columns, or a list of columns, for example ['age']; 0 for none"
+    raise InputError("{given} is not known", remedy, argument="time_interactions", value=value)
+
+
 def _read_pair(pair: Any, names: Sequence[str]) -> Pair:
     pair = pair.tolist() if isinstance(pair, np.ndarray) else pair
     if isinstance(pair, str) or not isinstance(pair, Collection) or len(pair) != 2:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.chunked import ChunkCall, end_names, exposure_role, label_dtype, open_for
+from lanam.chunked import ChunkCall, end_names, given_roles, label_dtype, open_for
 from lanam.data import collect_unseen, find_column
 from lanam.engines import is_chunked
 from lanam.engines.formats import arrow
@@ -33,6 +33,8 @@ class OutputOptions:
     terms: bool = False
     proba: bool = False
     prefix: str = ""
+    #: of survival models, the times at which survival and incidences are evaluated
+    times: tuple[float, ...] = ()
 
 
 class Outputs:
@@ -60,6 +62,15 @@ class Outputs:
             raise InputError("{std=True} is for numeric responses, not for classes", remedy)
         if options.proba and self._classes is None:
             raise InputError("{proba=True} is for classes, and this model predicts numbers")
+        self._causes = getattr(model, "causes_", np.empty(0, int)).tolist()
+        if options.times and not self._causes:
+            raise InputError("{times} are for survival models", argument="times")
+        if self._causes and (options.std or (options.interval is not None and not options.times)):
+            raise InputError(
+                "the risk score of a survival model has no interval",
+                "ask for survival with {times}, whose intervals it has",
+                argument="times",
+            )
 
     @cached_property
     def names(self) -> list[str]:
@@ -70,13 +81,48 @@ class Outputs:
             names.append("std")
         if options.proba:
             names += [f"probability_{label}" for label in classes]
-        if options.interval is not None:
+        for curve in self._curves:
+            names += [f"{curve}{end}" for end in self._ends]
+        if options.interval is not None and not self._causes:
             names += end_names(classes)
         if options.terms:
-            labels = [f" [{label}]" for label in classes] if len(classes) > 2 else [""]
+            several = self.model.family_.link.several
+            labels = [f" [{label}]" for label in classes] if several else [""]
             names += [f"intercept{label}" for label in labels]
             names += [f"term_{name}" for name in self.model.get_feature_names_out()]
         return [options.prefix + name for name in names]
+
+    @property
+    def _curves(self) -> list[str]:
+        """Survival and, of several causes, the incidence of each, at every time."""
+        several = self._causes if len(self._causes) > 1 else []
+        names = ["survival", *(f"incidence_{cause}" for cause in several)]
+        return [f"{name}_{at:g}" for name in names for at in self._options.times]
+
+    @property
+    def _ends(self) -> tuple[str, ...]:
+        return ("",) if self._options.interval is None else ("", "_lower", "_upper")
+
+    def _curve_columns(self, X: Any) -> list[np.ndarray]:
+        """The values of the curves, with the ends of their intervals."""
+        options, model = self._options, self.model
+        if not options.times:
+            return []
+        asked = {"times": options.times, "return_interval": options.interval is not None}
+        if options.interval is not None:
+            asked["coverage"] = options.interval
+        several = self._causes if len(self._causes) > 1 else []
+        curves = [model.predict_survival_function(X, **asked)]
+        curves += [model.predict_cumulative_incidence(X, cause, **asked) for cause in several]
+        columns: list[np.ndarray] = []
+        for curve in curves:
+            if options.interval is None:
+                columns += [*curve.T]
+                continue
+            value, ends = curve
+            for k in range(value.shape[1]):
+                columns += [value[:, k], ends[:, k, 0], ends[:, k, 1]]
+        return columns
 
     @property
     def dtypes(self) -> list[np.dtype]:
@@ -92,22 +138,23 @@ class Outputs:
         types = [label] + [pa.float64()] * (len(self.names) - 1)
         return pa.schema(list(zip(self.names, types, strict=True)))
 
-    def of(self, X: Any, **exposure: Any) -> list[np.ndarray]:
+    def of(self, X: Any, **given: Any) -> list[np.ndarray]:
         """The columns' values for some rows, perhaps none; unseen values are reported once."""
         if len(X) == 0:
             return [np.empty(0, dtype) for dtype in self.dtypes]
         options, model = self._options, self.model
         columns: list[Any]
         if options.std:
-            columns = [*model.predict(X, return_std=True, **exposure)]
+            columns = [*model.predict(X, return_std=True, **given)]
         elif options.proba:  # evaluated once: the prediction is the most probable class
-            probability = model.predict_proba(X)
+            probability = model.predict_proba(X, **given)
             columns = [model.classes_[probability.argmax(axis=1)], *probability.T]
         else:
-            columns = [model.predict(X, **exposure)]
+            columns = [model.predict(X, **given)]
         with collect_unseen():  # of the same rows, which the prediction has reported
-            if options.interval is not None:
-                ends = model.predict_interval(X, coverage=options.interval, **exposure)
+            columns += self._curve_columns(X)
+            if options.interval is not None and not self._causes:
+                ends = model.predict_interval(X, coverage=options.interval, **given)
                 columns += [*ends.reshape(len(ends), -1).T]
             if options.terms:
                 contributions = model.predict_terms(X)
@@ -124,6 +171,8 @@ def predict_files(
     *,
     keep: Sequence[str] = (),
     exposure: Any = None,
+    trials: Any = None,
+    offset: Any = None,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> int:
@@ -138,7 +187,7 @@ def predict_files(
         )
     outputs = Outputs(model, options)
     source = open_for(model, table, as_text=True)
-    role = exposure_role(model, source, exposure)
+    given = given_roles(model, source, exposure, trials, offset)
     if isinstance(keep, str):
         raise ValueError(f"keep={keep!r} is one name: pass a list of names, [{keep!r}]")
     kept = [source.names[find_column(name, source.names, "keep")] for name in keep]
@@ -148,7 +197,7 @@ def predict_files(
             f"the column {clash[0]!r} of keep has the name of an output: rename the outputs, for example "
             "with prefix='model_'"
         )
-    call = OutputCall(model, role, outputs, tuple(dict.fromkeys(kept)))
+    call = OutputCall(model, given, outputs, tuple(dict.fromkeys(kept)))
     call.check_arguments(source)
     as_text = not os.path.isdir(output) and output_format(output) == "csv"
     call, source = keep_text(call, source, as_text=as_text)
@@ -163,8 +212,7 @@ def keep_text(
     With ``as_text`` this includes columns that the model reads: they are parsed for the model only.
     """
     read = set(call.inputs)
-    if isinstance(call.exposure, str):
-        source = source.with_types({call.exposure: arrow().float64()})
+    source = source.with_types(dict.fromkeys(call.given.columns, arrow().float64()))
     kept = [name for name in call.kept if as_text or name not in read]
     source, parse = source.verbatim(kept, read)
     return replace(call, parse=parse), source
@@ -179,9 +227,9 @@ class OutputCall(ChunkCall):
     #: parses what the model reads of columns that are kept verbatim
     parse: Parse | None = None
 
-    def evaluate(self, X: Any, **exposure: Any) -> list[np.ndarray]:
+    def evaluate(self, X: Any, **given: Any) -> list[np.ndarray]:
         """The outputs for some rows."""
-        return self.outputs.of(X, **exposure)
+        return self.outputs.of(X, **given)
 
     @property
     def columns(self) -> list[str]:

@@ -24,24 +24,21 @@ from lanam.engines import engine_of, is_chunked, open_source
 from lanam.engines.delimited import LARGEST_WHOLE
 from lanam.engines.interface import Chunk, ReadOptions, ResultColumns, Source, in_chunk
 from lanam.engines.roles import (
+    Given,
     Roles,
-    read_exposure_role,
-    read_exposures,
+    find_given,
     read_roles,
     read_targets,
 )
 from lanam.parameters import read_n_jobs
 
-#: The name of a column, one number, or None.
-Exposure: TypeAlias = str | float | None
-
 
 def in_chunks(method: Callable[..., Any]) -> Any:
     """Let a method that returns values per row take tables in chunks as well."""
 
-    def map_rows(model: Any, source: Source, exposure: Exposure, arguments: dict[str, Any]) -> Any:
+    def map_rows(model: Any, source: Source, given: Given, arguments: dict[str, Any]) -> Any:
         # The decorated method, which pickle finds by its name.
-        call = _MethodCall(model, exposure, decorated, arguments)
+        call = _MethodCall(model, given, decorated, arguments)
         call.check_arguments(source)
         result = _RESULTS[method.__name__](model, **arguments)
         return source.map(call.inputs, call.of_chunk, result)
@@ -59,8 +56,8 @@ def summed(
     ``finish`` the estimator and the sums over all rows to the method's result.
     """
 
-    def sum_rows(model: Any, source: Source, exposure: Exposure, arguments: dict[str, Any]) -> Any:
-        roles = read_roles(source, arguments["y"], arguments["sample_weight"], exposure)
+    def sum_rows(model: Any, source: Source, given: Given, arguments: dict[str, Any]) -> Any:
+        roles = read_roles(source, arguments["y"], arguments["sample_weight"], **vars(given))
         roles = replace(roles, features=tuple(model.feature_names_in_))
         columns = list(dict.fromkeys(roles.columns))  # the target may be a feature as well
         job = partial(_sum_chunks, sums, model, roles)
@@ -76,8 +73,8 @@ def summed(
 def averaged(method: Callable[..., float]) -> Any:
     """Let a method that is a mean over rows take tables in chunks as well."""
 
-    def sums(model: Any, X: Any, y: Any, sample_weight: Array, **exposure: Any) -> Array:
-        mean = method(model, X, y, sample_weight=sample_weight, **exposure)
+    def sums(model: Any, X: Any, y: Any, sample_weight: Array, **given: Any) -> Array:
+        mean = method(model, X, y, sample_weight=sample_weight, **given)
         return np.array([1.0, mean]) * float(sample_weight.sum())
 
     return summed(sums, lambda model, total: total[1] / total[0])(method)
@@ -96,8 +93,8 @@ def _accept_chunks(method: Callable[..., Any], run: Callable[..., Any]) -> Calla
         bound.apply_defaults()
         arguments = {name: bound.arguments[name] for name in [*bound.arguments][2:]}
         source = open_for(self, X)
-        exposure = exposure_role(self, source, arguments.pop("exposure", None))
-        return run(self, source, exposure, arguments)
+        named = {name: arguments.pop(name, None) for name in ("exposure", "trials", "offset")}
+        return run(self, source, given_roles(self, source, **named), arguments)
 
     return dispatch
 
@@ -176,7 +173,7 @@ def open_for(model: Any, table: Any, *, as_text: bool = False) -> Source:
 
     With ``as_text`` other columns of CSV files are strings.
     """
-    types = column_types(model._schema)
+    types = column_types(model._inputs)
     # Prediction is a few long numpy calls, which threads run in parallel.
     reading = ReadOptions(
         read_n_jobs(model.n_jobs),
@@ -196,11 +193,13 @@ def open_for(model: Any, table: Any, *, as_text: bool = False) -> Source:
     return source.with_types(types)
 
 
-def exposure_role(model: Any, source: Source, exposure: Any) -> Exposure:
-    """The exposure of a table in chunks, if the model predicts counts."""
-    if exposure is not None:
-        model._read_exposure(model.family_, 1.0, 1)  # an error for other models
-    return read_exposure_role(source, exposure)
+def given_roles(
+    model: Any, source: Source, exposure: Any = None, trials: Any = None, offset: Any = None
+) -> Given:
+    """What predictions of a table in chunks depend on besides features, if the model has such."""
+    given = find_given(source, exposure, trials, offset)
+    model._read_given(1, **given.of_row())  # an error for other models
+    return given
 
 
 def column_types(schema: Schema) -> dict[str, Any]:
@@ -226,30 +225,26 @@ class ChunkCall(ABC):
     """What is evaluated with a fitted model on the rows of chunks: picklable."""
 
     model: Any
-    exposure: Exposure
+    given: Given
 
     @abstractmethod
-    def evaluate(self, X: Any, **exposure: Any) -> Any:
+    def evaluate(self, X: Any, **given: Any) -> Any:
         """The result for some rows."""
 
     @property
     def inputs(self) -> list[str]:
         """The columns that the evaluation needs."""
-        exposure = [self.exposure] if isinstance(self.exposure, str) else []
-        return list(dict.fromkeys([*self.model._schema.names, *exposure]))
+        return list(dict.fromkeys([*self.model._inputs.names, *self.given.columns]))
 
     def of_chunk(self, chunk: Chunk) -> Any:
         """The result for the rows of a chunk."""
         X = features_of(self.model, chunk.frame)
-        if self.exposure is None:
-            return self.evaluate(X)
-        return self.evaluate(X, exposure=read_exposures(chunk, self.exposure))
+        return self.evaluate(X, **self.given.of_chunk(chunk))
 
     def check_arguments(self, source: Source) -> None:
         """Evaluate a row of missing values: invalid arguments are reported before anything is read."""
-        exposure = {} if self.exposure is None else {"exposure": 1.0}
         with collect_unseen():
-            self.evaluate(features_of(self.model, row_of_missing(source)), **exposure)
+            self.evaluate(features_of(self.model, row_of_missing(source)), **self.given.of_row())
 
 
 @dataclass(frozen=True)
@@ -259,14 +254,14 @@ class _MethodCall(ChunkCall):
     method: Callable[..., Any]
     arguments: Mapping[str, Any]
 
-    def evaluate(self, X: Any, **exposure: Any) -> Any:
-        return self.method(self.model, X, **self.arguments, **exposure)
+    def evaluate(self, X: Any, **given: Any) -> Any:
+        return self.method(self.model, X, **self.arguments, **given)
 
 
 def features_of(model: Any, frame: Any) -> Any:
     """The columns that a model needs, of a frame that may have others as well."""
     wrapped: Any = as_frame(frame)
-    return wrapped.select(list(model._schema.names)).to_native()
+    return wrapped.select(list(model._inputs.names)).to_native()
 
 
 def row_of_missing(source: Source) -> Any:
@@ -297,12 +292,15 @@ def _sum_chunk(sums: Callable[..., Array], model: Any, roles: Roles, chunk: Chun
     if not len(targets.weight):
         return np.zeros(1), [], 0
     y = targets.labels[targets.values] if model.family_.link.classes else targets.values
-    exposure = {} if roles.exposure is None else {"exposure": targets.exposure}
+    argument, role = roles.given.size
+    given = {} if role is None else {argument: targets.exposure}
+    if targets.offset is not None:
+        given["offset"] = targets.offset
     X: Any = as_frame(features_of(model, chunk.frame))
     if not isinstance(targets.weighted, slice):
         X = X.filter(targets.weighted.tolist())
     with collect_unseen() as unseen, in_chunk(chunk):
-        total = sums(model, X.to_native(), y, targets.weight, **exposure)
+        total = sums(model, X.to_native(), y, targets.weight, **given)
     return total, unseen, len(targets.weight)
 
 

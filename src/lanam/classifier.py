@@ -9,25 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
 from lanam.chunked import averaged, in_chunks
 from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
 from lanam.core.arrays import Array
-from lanam.core.model import scoring
+from lanam.errors import InputError, choose
 from lanam.explain import require_coverage
-from lanam.families import BERNOULLI, ClassFamily, Family
-from lanam.families.base import link_interval
+from lanam.families import BERNOULLI, ORDINAL, ClassFamily, Family
+from lanam.families.base import NewRows, link_interval
 from lanam.families.labels import number_labels
+from lanam.families.ordinal import OrdinalFamily
 from lanam.inputs import read_weights
-from lanam.parameters import refuse_class_weight
+from lanam.parameters import ClassifierParameters, refuse_class_weight
+from lanam.sessions import Session
+from lanam.training import FitInputs, TrainingData, order_of
 
 #: Maximum number of values in memory when each row has draws, or a covariance matrix of its classes.
 _CHUNK_VALUES = 1 << 22
 
 
-class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
+class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # type: ignore[misc]
     """Laplace-approximated neural additive model for classification.
 
     With two classes, the log-odds of the second are an intercept plus a sum of shape functions, one small
@@ -41,19 +45,27 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    interactions, interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation
+    likelihood : {"categorical", "ordinal"}, default="categorical"
+        "ordinal" for more than two classes in an order, such as grades: one sum of shape functions, whose
+        scale is divided by learned cut points (proportional odds). The order is that of an ordered
+        categorical dtype of y, otherwise the sorted one. Contributions are to the log-odds of passing
+        any of the cut points.
+    interactions, interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes
         As in :class:`LANAMRegressor`.
-    init_scales, prior_groups, posterior, curvature, solver, evidence_update, pure, categorical_features
+    activation, init_scales, prior_groups, posterior, curvature, solver, evidence_update, pure
         As in :class:`LANAMRegressor`.
     learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         As in :class:`LANAMRegressor`.
-    max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
+    categorical_features, max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Sorted class labels, the order of the columns of probabilities.
+        Sorted class labels, the order of the columns of probabilities; with ``likelihood="ordinal"`` in
+        the order of the grades.
+    family_parameters_ : dict
+        With ``likelihood="ordinal"`` the "cut_points", of which the first is 0; otherwise empty.
     intercept_ : float or ndarray of shape (n_classes,)
         Mean log-odds over the training data; with more than two classes, the mean centred logits.
     terms_, log_evidence_, interaction_scores_, feature_importances_
@@ -85,7 +97,20 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     @property
     def _asked_family(self) -> Family:
-        return BERNOULLI  # the encoding of y replaces it if there are more than two classes
+        if self.likelihood == "categorical":
+            return BERNOULLI  # the encoding of y replaces it if there are more than two classes
+        if self.likelihood == ORDINAL.name:
+            return ORDINAL
+        raise InputError(
+            "{given} is not known",
+            choose("categorical", ORDINAL.name),
+            argument="likelihood",
+            value=self.likelihood,
+        )
+
+    def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
+        asked = self._asked_family
+        return OrdinalFamily(order_of(inputs)) if asked is ORDINAL else asked
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the constructor, as scikit-learn's estimators do.
@@ -118,19 +143,22 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     def _labels(self) -> np.ndarray:
         return self.classes_
 
+    @property
+    def _explained_labels(self) -> np.ndarray:
+        return self.family_.explained(self.classes_)
+
     def _of_links(
-        self, X: Any, function: Callable[[Array, Array], Array], n_draws: int = 1
+        self, rows: NewRows, function: Callable[[Array, Array], Array], n_draws: int = 1
     ) -> Array:
         """A function of mean and variance of the rows' logits, applied in chunks to bound memory."""
-        columns = self._columns(X)
         n_classes = len(self.classes_)
         size = max(_CHUNK_VALUES // (n_classes * max(n_classes, n_draws)), 1)
-        starts = range(0, len(columns), size)
-        moments = (scoring.link_moments(self._model, columns[at : at + size]) for at in starts)
+        starts = range(0, len(rows.columns), size)
+        moments = (rows.part(slice(at, at + size)).moments(self._model) for at in starts)
         return np.concatenate([function(*each) for each in moments])
 
     @in_chunks
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, *, offset: Any = None) -> Array:
         """Log-odds of the second class, or log-probabilities of more than two classes.
 
         Averaged over the posterior: the logit, or logarithm, of ``predict_proba``.
@@ -139,6 +167,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -157,10 +187,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
-        return self._of_links(X, self.family_.decision)
+        return self._of_links(self._rows(X, offset=offset), self.family_.decision)
 
     @in_chunks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """The most probable class of each row.
 
         Parameters
@@ -168,6 +198,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
             Files as in :meth:`fit` are read chunk by chunk. For a Dask frame the result is a lazy Dask
             series "prediction". Columns that the model does not use are ignored.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -182,18 +214,25 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.predict(X[:3, :5])
         array([0, 0, 0])
         """
-        if self.family_.link.several:
+        if len(self.classes_) > 2:
             # The variance of the logits changes which class is the most probable.
-            number = self.decision_function(X).argmax(axis=1)
+            number = self.decision_function(X, offset=offset).argmax(axis=1)
         else:
             # With two classes it does not, and the mean alone is cheaper.
-            number = (scoring.link_mean(self._model, self._columns(X)) > 0.0).astype(int)
+            rows = self._rows(X, offset=offset)
+            number = (rows.mean(self._model) > 0.0).astype(int)
         labels: np.ndarray = self.classes_[number]
         return labels
 
     @in_chunks
     def predict_proba(
-        self, X: Any, method: str = "probit", n_samples: int = 1000, random_state: Any = 0
+        self,
+        X: Any,
+        method: str = "probit",
+        n_samples: int = 1000,
+        random_state: Any = 0,
+        *,
+        offset: Any = None,
     ) -> Array:
         """Probability of each class, averaged over the posterior.
 
@@ -208,6 +247,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
             Number of draws, for "mc".
         random_state : int, RandomState or None, default=0
             Seed of the draws, for "mc".
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -224,13 +265,14 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         (3, 2)
         """
         if method == "probit":
-            return self.family_.probability(self.decision_function(X))
+            return self.family_.probability(self.decision_function(X, offset=offset))
         if method != "mc":
             raise ValueError(f"method={method!r} is not known: choose 'probit' or 'mc'")
-        return self._of_draws(X, lambda draws: draws.mean(axis=1), n_samples, random_state)
+        rows = self._rows(X, offset=offset)
+        return self._of_draws(rows, lambda draws: draws.mean(axis=1), n_samples, random_state)
 
     def _of_draws(
-        self, X: Any, function: Callable[[Array], Array], n_samples: int, random_state: Any
+        self, rows: NewRows, function: Callable[[Array], Array], n_samples: int, random_state: Any
     ) -> Array:
         """A function of draws (n, n_samples, n_classes) of the rows' probabilities."""
         family = self.family_
@@ -241,7 +283,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         def of_moments(mean: Array, variance: Array) -> Array:
             return function(family.draw(mean, variance, normal))
 
-        return self._of_links(X, of_moments, n_samples)
+        return self._of_links(rows, of_moments, n_samples)
 
     @in_chunks
     def predict_interval(
@@ -251,6 +293,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         kind: str = "mean",
         n_samples: int = 1000,
         random_state: Any = 0,
+        *,
+        offset: Any = None,
     ) -> Array:
         """Central credible intervals of the probability of the second class, or of every class.
 
@@ -267,6 +311,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
             With more than two classes, the number of posterior draws of which intervals are quantiles.
         random_state : int, RandomState or None, default=0
             Seed of these draws.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -288,16 +334,17 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
                 "probability"
             )
         upper = 0.5 + 0.5 * require_coverage(coverage)
-        if self.family_.link.several:
+        rows = self._rows(X, offset=offset)
+        if len(self.classes_) > 2:
 
             def quantiles(draws: Array) -> Array:
                 return np.moveaxis(np.quantile(draws, [1.0 - upper, upper], axis=1), 0, -1)
 
-            return self._of_draws(X, quantiles, n_samples, random_state)
-        ends = link_interval(self._model, self._columns(X), ndtri([1.0 - upper, upper]))
+            return self._of_draws(rows, quantiles, n_samples, random_state)
+        ends = link_interval(self._model, rows, ndtri([1.0 - upper, upper]))
         return self.family_.link.inverse(ends)
 
-    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Calibrate :meth:`predict_set` with held-out rows (split conformal prediction, adaptive sets).
 
         Sets of exchangeable new rows then contain the true class with at least the requested coverage,
@@ -316,6 +363,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Frequency weights.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -332,7 +381,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(sets[range(50), y[2::3]].mean() > 0.8)
         True
         """
-        probability = self.predict_proba(X)
+        self._require_given(offset=offset)
+        probability = self.predict_proba(X, offset=offset)
         weight = read_weights(sample_weight, len(probability))
         numbers = self._numbers(self._read_target(self.family_, y, len(probability)))
         self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
@@ -340,7 +390,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     @in_chunks
     def predict_set(
-        self, X: Any, coverage: float = 0.9, calibrated: bool = True
+        self, X: Any, coverage: float = 0.9, calibrated: bool = True, *, offset: Any = None
     ) -> NDArray[np.bool_]:
         """Prediction sets: sets of classes that contain the true class with the given probability.
 
@@ -355,6 +405,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
             Probability that the set contains the true class.
         calibrated : bool, default=True
             After :meth:`calibrate`, whether to use the calibration.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -371,12 +423,14 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         array([[ True, False, False]])
         """
         require_coverage(coverage)
-        probability = self.predict_proba(X)
+        probability = self.predict_proba(X, offset=offset)
         if calibrated and hasattr(self, "calibration_"):
             return class_sets(probability, self.calibration_.threshold(coverage))
         return smallest_sets(probability, coverage)
 
-    def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
+    def sample(
+        self, X: Any, n_samples: int = 100, random_state: Any = None, *, offset: Any = None
+    ) -> Array:
         """Posterior draws of the probability of the second class, or of every class.
 
         Each draw is one function, evaluated at all rows.
@@ -387,6 +441,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         n_samples : int, default=100
             Number of draws.
         random_state : int, RandomState or None, default=None
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -402,10 +458,12 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.sample(X[:3, :5], n_samples=10, random_state=0).shape
         (10, 3)
         """
-        return self.family_.link.inverse(self._sample_links(X, n_samples, random_state))
+        return self.family_.at_link(
+            self._sample_links(self._rows(X, offset=offset), n_samples, random_state)
+        )
 
     @averaged
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """Accuracy: the fraction of rows whose most probable class is the true one.
 
         Parameters
@@ -414,6 +472,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,), or str
             For files and Dask frames ``y`` and ``sample_weight`` are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -427,16 +487,22 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(LANAMClassifier(random_state=0).fit(X[:, :5], y).score(X[:, :5], y) > 0.9)
         True
         """
-        return float(ClassifierMixin.score(self, X, y, sample_weight))
+        self._require_given(offset=offset)
+        labels = self.predict(X, offset=offset)
+        return float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     @averaged
-    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def log_likelihood(
+        self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None
+    ) -> float:
         """Mean log probability of the observed classes; higher is better.
 
         Parameters
         ----------
         X, y, sample_weight
             As in :meth:`score`.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the log-odds, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -451,6 +517,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(-0.3 < model.log_likelihood(X[:, :5], y) < 0)
         True
         """
-        decision = self.decision_function(X)
+        self._require_given(offset=offset)
+        decision = self.decision_function(X, offset=offset)
         numbers = self._numbers(self._read_target(self.family_, y, len(decision)))
         return weighted_mean(self.family_.log_prob(decision, numbers), sample_weight)

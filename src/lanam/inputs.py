@@ -35,6 +35,9 @@ _LARGEST = 1e140
 #: Exposures beyond this, or below its inverse, have the wrong unit.
 _LARGEST_EXPOSURE = 1e100
 
+#: Offsets beyond this are on another scale than the link's.
+_LARGEST_OFFSET = 1e100
+
 _LARGEST_WEIGHT = 1e12
 #: A fit needs two observations.
 _LEAST_WEIGHT = 2.0
@@ -76,17 +79,18 @@ def read_columns(
         categorical = read_categorical(estimator.categorical_features, names)
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
-    columns, unseen = encode_table(table, estimator._schema)
-    names = estimator._schema.names
+    fitted = estimator._inputs
+    columns, unseen = encode_table(table, fitted)
+    names = fitted.names
     warned = names if used is None else [names[feature] for feature in used]
     warn_unseen([each for each in unseen if each.name in warned])
-    return columns, estimator._schema
+    return columns, fitted
 
 
 def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
     """The frame with its columns in the order of the fit; further columns are left out with a warning."""
     if not fitting:
-        frame = _in_order(frame, estimator._schema.names)
+        frame = _in_order(frame, estimator._inputs.names)
     try:
         validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
     except ValueError as error:
@@ -258,7 +262,7 @@ def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Arr
     """The rows' weights, ones by default; they may all be zero only in a ``chunk`` of the rows."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = _read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
+    weight = read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
     if weight.ndim != 1:
         problem = "{argument} must have one dimension, and has {value}"
         raise InputError(problem, argument="sample_weight", value=weight.ndim)
@@ -302,7 +306,60 @@ def require_weight(total: float, n_rows: int) -> None:
         )
 
 
-def read_exposure(exposure: Any, n_rows: int) -> Array:
+def read_given(values: Any, n_rows: int, argument: str) -> Array:
+    """Exposures, trials or offsets of rows; ones or zeros by default."""
+    if argument == "offset":
+        return read_offset(values, n_rows)
+    return read_trials(values, n_rows) if argument == "trials" else read_exposure(values, n_rows)
+
+
+def read_trials(trials: Any, n_rows: int) -> Array:
+    """The rows' numbers of trials, ones by default.
+
+    Examples
+    --------
+    >>> read_trials([10, 2.5], 2)
+    Traceback (most recent call last):
+        ...
+    lanam.errors.InputError: trials must be whole numbers, and 1 of 2 values are not, the first, 2.5, ...
+    """
+    values = read_exposure(trials, n_rows, "trials")
+    if (bad := values != np.floor(values)).any():
+        row = int(np.argmax(bad))
+        first = f"{bad.sum()} of {len(values)} values are not, the first, {values[row]:g}, in row {{row}}"
+        problem = f"{{argument}} must be whole numbers, and {first}"
+        remedy = "pass how many trials the successes in y are out of"
+        raise InputError(problem, remedy, argument="trials", row=row)
+    return values
+
+
+def read_offset(offset: Any, n_rows: int) -> Array:
+    """The rows' offsets on the link scale, zeros by default.
+
+    Examples
+    --------
+    >>> read_offset([0.1, -0.2], 2)
+    array([ 0.1, -0.2])
+    """
+    if offset is None:
+        return np.zeros(n_rows)
+    values = read_numbers(offset, n_rows, "offset", "use 0 for rows without an offset")
+    _require_per_row(values, n_rows, "offset")
+    if np.abs(values).max(initial=0.0) > _LARGEST_OFFSET:
+        problem = f"{{argument}} has values of magnitude {np.abs(values).max():.0e}"
+        remedy = "offsets are on the scale of the link, for example the logarithm of an exposure"
+        raise InputError(problem, remedy, argument="offset")
+    return values
+
+
+def _require_per_row(values: Array, n_rows: int, argument: str) -> None:
+    if values.shape != (n_rows,):
+        seen = f"{{X}} has {n_rows} rows, and {{argument}} has the shape {values.shape}"
+        problem = f"{{argument}} must be one number, or one per row: {seen}"
+        raise InputError(problem, argument=argument)
+
+
+def read_exposure(exposure: Any, n_rows: int, argument: str = "exposure") -> Array:
     """The rows' exposures, ones by default.
 
     Examples
@@ -316,27 +373,24 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
     """
     if exposure is None:
         return np.ones(n_rows)
-    remedy = "leave out rows without exposure"
-    values = _read_numbers(exposure, n_rows, "exposure", remedy)
-    if values.shape != (n_rows,):
-        seen = f"{{X}} has {n_rows} rows, and {{argument}} has the shape {values.shape}"
-        problem = f"{{argument}} must be one number, or one per row: {seen}"
-        raise InputError(problem, argument="exposure")
+    remedy = f"leave out rows without {argument}"
+    values = read_numbers(exposure, n_rows, argument, remedy)
+    _require_per_row(values, n_rows, argument)
     if (bad := values <= 0.0).any():
         row = int(np.argmax(bad))
         first = f"{bad.sum()} of {len(values)} values are not, the first, {values[row]:g}, in row {{row}}"
         problem = f"{{argument}} must be positive, and {first}"
-        raise InputError(problem, remedy.capitalize() + ".", argument="exposure", row=row)
+        raise InputError(problem, remedy.capitalize() + ".", argument=argument, row=row)
     if (
         values.size
         and not 1.0 / _LARGEST_EXPOSURE <= values.min() <= values.max() <= _LARGEST_EXPOSURE
     ):
         problem = f"{{argument}} has values from {values.min():.0e} to {values.max():.0e}"
-        raise InputError(problem, "change its unit", argument="exposure")
+        raise InputError(problem, "change its unit", argument=argument)
     return values
 
 
-def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
+def read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
     """Finite numbers; a single one is repeated for all rows."""
     if np.ma.isMaskedArray(values):
         _refuse(np.ma.getmaskarray(values).ravel(), argument, "masked values", remedy)

@@ -149,9 +149,12 @@ def _brief_status(status: str) -> str:
     return status.replace(f"{UNSUPPORTED} (", "dropped: ").removesuffix(")")
 
 
-def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:
-    """The scored pairs of a fitted model by their columns' names."""
-    names = [tuple(schema.names[feature] for feature in pair.features) for pair in model.pairs]
+def describe_pairs(
+    model: FittedModel, schema: Schema, score: str, of: int | None = None
+) -> InteractionScores:
+    """The scored pairs of a fitted model by their columns' names; or those ``of`` one column."""
+    pairs = [pair for pair in model.pairs if of is None or of in pair.features]
+    names = [tuple(schema.names[feature] for feature in pair.features) for pair in pairs]
     rows = tuple(
         PairRow(
             rank=rank,
@@ -161,6 +164,6 @@ def describe_pairs(model: FittedModel, schema: Schema, score: str) -> Interactio
             score=pair.score,
             status=pair.status,
         )
-        for rank, (pair, feature_names) in enumerate(zip(model.pairs, names, strict=True), start=1)
+        for rank, (pair, feature_names) in enumerate(zip(pairs, names, strict=True), start=1)
     )
     return InteractionScores(rows, score, schema.names, schema.backend)

@@ -76,6 +76,13 @@ def read_number(value: Any, name: str) -> float:
     raise _refusal(name, value, "must be a finite number of at least 0")
 
 
+def read_seconds(value: Any, name: str) -> float | None:
+    """A positive number of seconds, or None."""
+    if value is None or (is_number(value) and 0.0 < value < math.inf):
+        return None if value is None else float(value)
+    raise _refusal(name, value, "must be a positive number of seconds, or None for no limit")
+
+
 def _has_entries(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
 
@@ -113,6 +120,15 @@ def read_rates(value: Any, name: str) -> tuple[float, ...]:
     if _are_positive(value):
         return tuple(map(float, value))
     raise _refusal(name, value, "must be a sequence of positive numbers, for example (0.1, 0.01)")
+
+
+def read_intervals(value: Any, name: str) -> int | None:
+    """A number of intervals; None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if _is_integer(value, 1):
+        return int(value)
+    raise _refusal(name, value, "must be 'auto' or an integer of at least 1")
 
 
 def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
@@ -169,6 +185,8 @@ class Parameters:
             "evidence_gain_full",
         ),
     )
+    max_pairs: int = field(default=50, metadata=integer(1))
+    time_budget: float | None = field(default=None, metadata=_read(read_seconds))
     level_effects: Any = field(default="auto", metadata=switch("auto", False))
     hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
     pair_hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
@@ -202,6 +220,7 @@ class RegressorParameters(Parameters):
     """Parameters of the regressor alone."""
 
     likelihood: str = "gaussian"  # of those that ``families`` knows
+    tweedie_power: Any = "auto"  # which that family reads
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
 
@@ -220,7 +239,23 @@ PAPER: Mapping[str, Any] = {
     "pure": False,
 }
 
-#: All declarations by name.
+
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class ClassifierParameters(Parameters):
+    """Parameters of the classifier alone."""
+
+    likelihood: str = "categorical"  # or "ordinal"
+
+
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class SurvivalParameters(Parameters):
+    """Parameters of the survival estimator alone."""
+
+    time_interactions: Any = "auto"
+    n_intervals: Any = "auto"
+
+
+#: All declarations by name, but for those of survival models, of which the core has no options.
 PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
 
 
@@ -273,13 +308,15 @@ def _answering(init: Callable[..., None], *, classes: bool) -> Callable[..., Non
 
 
 Parameters.__init__ = _answering(Parameters.__init__, classes=True)  # type: ignore[method-assign]
+for _kind in (ClassifierParameters, SurvivalParameters):
+    _kind.__init__ = _answering(_kind.__init__, classes=_kind is ClassifierParameters)  # type: ignore[method-assign]
 RegressorParameters.__init__ = _answering(  # type: ignore[method-assign]
     RegressorParameters.__init__, classes=False
 )
 
 # Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
 # parameters would be equal.
-for _declared in (RegressorParameters, Parameters):
+for _declared in (RegressorParameters, ClassifierParameters, SurvivalParameters, Parameters):
     del _declared.__dataclass_fields__
 
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from lanam import storage
 from lanam.classifier import LANAMClassifier
+from lanam.family_scores import FamilyScores
 from lanam.regressor import LANAMRegressor
 from lanam.storage import ModelFileError, SavedModel
+from lanam.survival import LANAMSurvival
 
 __all__ = ["ModelFileError", "load"]
 
-_CLASSES: dict[str, type[LANAMRegressor] | type[LANAMClassifier]] = {
-    estimator.__name__: estimator for estimator in (LANAMRegressor, LANAMClassifier)
+AnyModel: TypeAlias = LANAMRegressor | LANAMClassifier | LANAMSurvival
+
+_CLASSES: dict[str, type[AnyModel]] = {
+    estimator.__name__: estimator for estimator in (LANAMRegressor, LANAMClassifier, LANAMSurvival)
 }
 
 
-def load(path: str | os.PathLike[str]) -> LANAMRegressor | LANAMClassifier:
-    """A fitted model from the file that :meth:`LANAMRegressor.save` or :meth:`LANAMClassifier.save` wrote.
+def load(path: str | os.PathLike[str]) -> AnyModel:
+    """A fitted model from the file that its method ``save`` wrote (:meth:`LANAMRegressor.save`).
 
     Predictions and all other results are bitwise those of the model that was saved. A file holds values
     and arrays only and cannot run code; invalid content is an error.
@@ -32,7 +37,7 @@ def load(path: str | os.PathLike[str]) -> LANAMRegressor | LANAMClassifier:
 
     Returns
     -------
-    model : LANAMRegressor or LANAMClassifier
+    model : LANAMRegressor, LANAMClassifier or LANAMSurvival
         The fitted model.
 
     Raises
@@ -70,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> LANAMRegressor | LANAMClassifier:
         raise error.located(f"{file} ") from None
 
 
-def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
+def _restored(saved: SavedModel) -> AnyModel:
     """The estimator that was saved."""
     kind = _CLASSES[saved.estimator]
     unknown = set(saved.parameters) - set(kind().get_params(deep=False))
@@ -86,6 +91,7 @@ def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
     if saved.classes is not None:
         model.classes_ = saved.classes
     model._set_fitted(saved.model, saved.schema, saved.n_rows, saved.interaction_score)
+    model._restore(saved)
     model.edits_ = saved.edits
     model.provenance_ = saved.provenance
     if saved.metadata is not None:
@@ -94,7 +100,9 @@ def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
         model.dialect_ = saved.dialect
     if saved.calibration is not None:
         model.calibration_ = saved.calibration
-    model._exposed = saved.exposed
+    model._exposed, model._has_offset = saved.exposed, saved.offset
+    if saved.family_scores:
+        model.family_scores_ = FamilyScores.of(saved.family_scores, saved.schema.backend)
     if saved.output is not None:
         model.set_output(transform=saved.output)
     return model

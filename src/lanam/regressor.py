@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 
 from lanam.additive import AdditiveModel, weighted_mean
 from lanam.arguments import is_papers
+from lanam.choosing import better_than_gaussian, compare, suiting
 from lanam.chunked import averaged, in_chunks, summed
 from lanam.conformal import Calibration, calibrated_by
 from lanam.core.arrays import Array
@@ -22,16 +23,19 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.errors import InputError
 from lanam.explain import GlobalExplanation, describe_terms, explain_global, require_coverage
-from lanam.families import FAMILIES, Family, find_family
+from lanam.families import ANY, AUTO, FAMILIES, Family, find_family
 from lanam.families.base import link_interval
+from lanam.family_scores import FamilyScores
 from lanam.inputs import read_response, read_target, read_weights
 from lanam.parameters import RegressorParameters
+from lanam.sessions import Session
+from lanam.training import FitInputs, TrainingData, TrainingRows
 
 
-def _squares(model: Any, X: Any, y: Array, sample_weight: Array, exposure: Any = None) -> Array:
+def _squares(model: Any, X: Any, y: Array, sample_weight: Array, **given: Any) -> Array:
     """Sums over rows: of weights, of y and its squares, and of squared residuals."""
-    model._require_exposure(exposure)
-    mean = model.predict(X, exposure=exposure)
+    model._require_given(**given)
+    mean = model.predict(X, **given)
     # Centred, because squares of large numbers would cancel.
     centred = y - float(model.family_.link.inverse(model.intercept_))
     values = np.stack([np.ones(len(y)), centred, centred**2, (y - mean) ** 2])
@@ -63,13 +67,36 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     interaction_score : str, default="evidence"
         How candidate interactions are ranked: "evidence" (log evidence gain of a joint term), or the
         paper's "mutual_information" or "evidence_gain", of the last layer or, with "_full", of all layers.
+    max_pairs : int, default=50
+        The most interactions that ``interactions="auto"`` adds.
+    time_budget : float, default=None
+        Seconds of training after which the search for interactions ends, with those found
+        until then; main effects and noise are always fitted. ``interaction_scores_`` names the pairs that
+        were not tried. Results then depend on the speed of the machine.
     level_effects : {"auto", False}, default="auto"
         "auto" adds effects of single values to a smooth function where the evidence supports them; False
         keeps smooth functions only.
-    likelihood : {"gaussian", "poisson"}, default="gaussian"
-        Conditional distribution of y: "gaussian" for real numbers, "poisson" for counts of events, with an
-        ``exposure`` in :meth:`fit` if they were counted over different times or populations. The variance
-        of counts is their mean times a learned dispersion of at least 1 (``dispersion_``).
+    likelihood : str, default="gaussian"
+        Conditional distribution of y.
+
+        - Real numbers: "gaussian", or "student" for heavy tails (Student's t, whose degrees of freedom are
+          learned).
+        - Positive numbers: "lognormal" (the Gaussian model of ``log y``), or "gamma" (a standard deviation
+          proportional to the mean).
+        - Counts of events: "poisson" (a variance of the mean times a learned dispersion of at least 1), or
+          "negative_binomial" (the mean plus a learned multiple of its square), with an ``exposure`` in
+          :meth:`fit` if they were counted over different times or populations.
+
+        - Amounts that can be zero, per ``exposure``: "tweedie" (a Poisson number of Gamma amounts).
+        - Successes among ``trials``: "binomial".
+        - "auto": those that suit y are fitted without interactions and compared by log evidence
+          (``family_scores_``).
+
+        "gaussian" and "student" add contributions to y, "binomial" to the log-odds, all others to the
+        logarithm of the mean ("lognormal": of the median).
+    tweedie_power : "auto" or float, default="auto"
+        For "tweedie", the power of the mean that the variance is proportional to, between 1 and 2: learned,
+        or this number.
     noise : {"auto", "constant"}, default="auto"
         "auto" allows heteroscedastic Gaussian noise (its log variance a sum of functions of single columns)
         and a non-Gaussian residual distribution, each if it improves the cross-validated log-likelihood.
@@ -163,8 +190,13 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         Standard deviation of the additional residual of rows in which a column is missing. ``noise_std_``
         is that of complete rows.
     dispersion_ : float
-        For counts, the ratio of their conditional variance to their mean: 1 for a Poisson distribution,
-        more with overdispersion. NaN for others.
+        For "poisson", the ratio of the variance of counts to their mean: 1 for a Poisson distribution, more
+        with overdispersion. For "negative_binomial" and "gamma" the coefficient of the squared mean in the
+        variance, for "tweedie" that of the mean's power. NaN for others.
+    family_parameters_ : dict
+        The likelihood's own parameters that were learned, by name: "shape" ("gamma"), "dispersion"
+        ("negative_binomial"), "scale" and "degrees_of_freedom" ("student"), "dispersion" and "power"
+        ("tweedie"); empty for others.
     log_evidence_ : float
         Log evidence (log marginal likelihood) of the training data.
     interaction_scores_ : InteractionScores
@@ -175,6 +207,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         Records of :meth:`edit_term`, in order; empty after a fit.
     family_ : Family
         The response family: link, predictive distribution, and encoding of the target.
+    family_scores_ : FamilyScores
+        With ``likelihood="auto"``, the families that suit y with their log evidences, best first.
     plan_ : FitPlan
         How the fit processed its rows: sizes of sufficient statistics, number of passes.
     provenance_ : Provenance or None
@@ -209,7 +243,34 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     @property
     def _asked_family(self) -> Family:
-        return find_family(self.likelihood)
+        if self.likelihood == AUTO:
+            return ANY
+        return find_family(self.likelihood).configured(self.get_params(deep=False))
+
+    def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
+        self.__dict__.pop("family_scores_", None)
+        if self.likelihood != AUTO:
+            return self._asked_family
+        given = {"exposed": inputs.exposure is not None, "trials": inputs.trials is not None}
+        arguments = self.get_params(deep=False)
+        found = [family.configured(arguments) for family in suiting(data.support(), **given)]
+        scores = compare(found, data, session.options, session.seed) if len(found) > 1 else []
+        self.family_scores_ = FamilyScores.of(scores or [(found[0].name, float("nan"))])
+        return next(each for each in found if each.name == self.family_scores_[0]["family"])
+
+    def _with_remark(self, model: FittedModel, rows: TrainingRows, session: Session) -> FittedModel:
+        if self.likelihood == AUTO and len(self.family_scores_) == 1:  # known only now
+            evidence = rows.encoding.to_user(model).log_evidence
+            self.family_scores_ = FamilyScores.of([(model.likelihood, evidence)])
+        if self.likelihood == AUTO or not model.history or not session.options.diagnostics:
+            return model
+        better = better_than_gaussian(model, rows, session.options, session.seed)
+        if better is None:
+            return model
+        *before, last = model.history
+        name, nats = better
+        history = *before, {**last, "better_family": name, "better_by": nats}
+        return replace(model, history=history)
 
     def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         family = find_family(model.likelihood)
@@ -224,17 +285,22 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self.noise_terms_ = () if model.noise is None else describe_terms(model.noise, schema)
         super()._set_fitted(model, schema, n_rows, score)
 
-    def _rows(self, X: Any, exposure: Any) -> tuple[FittedModel, Array, Array]:
-        """The arguments of the family's predictions: model, columns and exposures."""
-        columns = self._columns(X)
-        return self._model, columns, self._read_exposure(self.family_, exposure, len(columns))
-
-    def _predictive(self, X: Any, exposure: Any) -> Predictive:
+    def _predictive(
+        self, X: Any, exposure: Any = None, trials: Any = None, offset: Any = None
+    ) -> Predictive:
         """Predictive distributions of new observations."""
-        return self.family_.predictive(*self._rows(X, exposure))
+        return self.family_.predictive(self._model, self._rows(X, exposure, trials, offset))
 
     @in_chunks
-    def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
+    ) -> Any:
         """Predictive mean of y, and the standard deviation of a new observation.
 
         Parameters
@@ -250,6 +316,12 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         exposure : float or array-like of shape (n_samples,), default=None
             For counts, their exposure; by default one, for which the mean is the rate. For files and Dask
             frames the name of a column, or one number.
+        trials : int or array-like of shape (n_samples,), default=None
+            For successes (``likelihood="binomial"``), the number of trials; by default one, for which the
+            mean is the probability of a success. For files and Dask frames as for ``exposure``.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the prediction on the link scale, which is added to the sum of terms; zero by
+            default. For files and Dask frames as for ``exposure``.
 
         Returns
         -------
@@ -268,10 +340,10 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool((std > model.predict_noise(X[:5])).all())
         True
         """
-        family, rows = self.family_, self._rows(X, exposure)
+        family, rows = self.family_, self._rows(X, exposure, trials, offset)
         if not return_std:
-            return family.predict(*rows)
-        predictive = family.predictive(*rows)
+            return family.predict(self._model, rows)
+        predictive = family.predictive(self._model, rows)
         return predictive.mean, predictive.std
 
     def predict_noise(self, X: Any) -> Array:
@@ -343,11 +415,17 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         return explain_global(replace(noise, terms=terms, intercept=intercept), self._schema)
 
     def _require_noise(self) -> None:
-        if not self.family_.has_noise:
+        family = self.family_
+        if not family.has_noise:
+            what = (
+                "counts follows from their rate" if family.discrete else "y follows from its mean"
+            )
             remedy = "see {dispersion_ and predict(X, return_std=True)}"
-            raise InputError("the noise of counts follows from their rate", remedy)
+            raise InputError(f"the noise of {what}", remedy)
 
     def _why_constant(self) -> str:
+        if not self.family_.likelihood().heteroscedastic:
+            return f"{{likelihood={self.family_.name!r}}} knows no other"
         if self.noise == "constant":
             return "it was fitted with {noise='constant'}"
         if is_papers(self.get_params(deep=False)):
@@ -356,7 +434,13 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     @in_chunks
     def predict_quantile(
-        self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), exposure: Any = None
+        self,
+        X: Any,
+        quantiles: Any = (0.05, 0.5, 0.95),
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Quantiles of the predictive distribution of new observations.
 
@@ -367,7 +451,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         X : frame or array-like of shape (n_samples, n_features)
         quantiles : float or sequence of float, default=(0.05, 0.5, 0.95)
             Probabilities between 0 and 1.
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`predict`.
 
         Returns
@@ -387,10 +471,12 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         array([[1., 3., 6.]])
         """
         probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
-        rows = self._predictive(X, exposure)
+        rows = self._predictive(X, exposure, trials, offset)
         return np.stack([rows.ppf(p) for p in probabilities], axis=1)
 
-    def predict_cdf(self, X: Any, y: Any, exposure: Any = None) -> Array:
+    def predict_cdf(
+        self, X: Any, y: Any, exposure: Any = None, *, trials: Any = None, offset: Any = None
+    ) -> Array:
         """Predictive distribution function: the probability that a new observation is at most y.
 
         At the observations themselves these are PIT values, uniform between 0 and 1 if the model is
@@ -400,7 +486,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         ----------
         X : frame or array-like of shape (n_samples, n_features)
         y : float or array-like of shape (n_samples,)
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`predict`; required if the model was fitted with one.
 
         Returns
@@ -416,8 +502,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> model.predict_cdf([[0.5]], model.predict_quantile([[0.5]], 0.9)[:, 0]).round(3)
         array([0.9])
         """
-        self._require_exposure(exposure)
-        rows = self._predictive(X, exposure)
+        self._require_given(exposure, trials, offset)
+        rows = self._predictive(X, exposure, trials, offset)
         return rows.cdf(self._read_values(y, len(rows.mean)))
 
     def _read_values(self, y: Any, n_rows: int) -> Array:
@@ -425,7 +511,16 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         values = np.full(n_rows, y) if np.ndim(y) == 0 else y
         return read_response(read_target(self, values, n_rows), type(self).__name__)
 
-    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
+    def calibrate(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
+    ) -> Self:
         """Calibrate :meth:`predict_interval` with held-out rows (split conformal prediction).
 
         Intervals of exchangeable new rows then have at least the requested coverage, marginally over rows
@@ -444,7 +539,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             Their targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Frequency weights.
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`fit`; required if the model was fitted with one.
 
         Returns
@@ -467,8 +562,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> coverages
         [0.96, 0.8]
         """
-        self._require_exposure(exposure)
-        rows = self._predictive(X, exposure)
+        self._require_given(exposure, trials, offset)
+        rows = self._predictive(X, exposure, trials, offset)
         scores = rows.score(self._read_target(self.family_, y, len(rows.mean)))
         self.calibration_ = calibrated_by(scores, read_weights(sample_weight, len(scores)))
         return self
@@ -481,6 +576,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         kind: str = "response",
         exposure: Any = None,
         calibrated: bool = True,
+        *,
+        trials: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Central prediction intervals of new observations, or credible intervals of the mean.
 
@@ -492,7 +590,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             Probability of the interval.
         kind : {"response", "mean"}, default="response"
             Prediction interval of a new observation, including noise, or credible interval of the mean.
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`predict`.
         calibrated : bool, default=True
             After :meth:`calibrate`, whether prediction intervals use the calibration; False gives those of
@@ -518,18 +616,27 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         if kind == "response":
             if calibrated and hasattr(self, "calibration_"):
                 threshold = self.calibration_.threshold(coverage)
-                return self._predictive(X, exposure).interval(threshold)
-            ends: Array = self.predict_quantile(X, (tail, 1.0 - tail), exposure)
+                return self._predictive(X, exposure, trials, offset).interval(threshold)
+            ends: Array = self.predict_quantile(
+                X, (tail, 1.0 - tail), exposure, trials=trials, offset=offset
+            )
             return ends
         if kind != "mean":
             raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
-        model, columns, exposed = self._rows(X, exposure)
+        rows = self._rows(X, exposure, trials, offset)
         # Quantiles are equivariant under the monotone link.
-        ends = link_interval(model, columns, ndtri([tail, 1.0 - tail]))
-        return self.family_.response(ends, exposed[:, None])
+        ends = link_interval(self._model, rows, ndtri([tail, 1.0 - tail]))
+        return self.family_.expected(self._model, rows, ends.T).T
 
     def sample(
-        self, X: Any, n_samples: int = 100, random_state: Any = None, exposure: Any = None
+        self,
+        X: Any,
+        n_samples: int = 100,
+        random_state: Any = None,
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Posterior draws of the mean; each draw is one function, evaluated at all rows.
 
@@ -539,7 +646,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         n_samples : int, default=100
             Number of draws.
         random_state : int, RandomState or None, default=None
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`predict`.
 
         Returns
@@ -556,12 +663,21 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> model.sample(X[:5, [2, 3]], n_samples=10, random_state=0).shape
         (10, 5)
         """
-        links = self._sample_links(X, n_samples, random_state)
-        family = self.family_
-        return family.response(links, self._read_exposure(family, exposure, links.shape[1]))
+        rows = self._rows(X, exposure, trials, offset)
+        links = self._sample_links(rows, n_samples, random_state)
+        return self.family_.expected(self._model, rows, links)
 
     @summed(_squares, _r_squared)
-    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
+    ) -> float:
         """R^2 of the predicted means.
 
         Parameters
@@ -570,7 +686,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         y : array-like of shape (n_samples,), or str
             For files and Dask frames ``y`` and the following arguments are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
-        exposure : float or array-like of shape (n_samples,), default=None
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`predict`; required if the model was fitted with one.
 
         Returns
@@ -585,19 +701,26 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool(LANAMRegressor(random_state=0).fit(X, y).score(X, y) > 0.4)
         True
         """
-        self._require_exposure(exposure)
-        mean = self.predict(X, exposure=exposure)
+        self._require_given(exposure, trials, offset)
+        mean = self.predict(X, exposure=exposure, trials=trials, offset=offset)
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
     @averaged
     def log_likelihood(
-        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
     ) -> float:
         """Mean log predictive density of the observations; higher is better.
 
         Parameters
         ----------
-        X, y, sample_weight, exposure
+        X, y, sample_weight, exposure, trials, offset
             As in :meth:`score`.
 
         Returns
@@ -613,20 +736,29 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool(-6 < model.log_likelihood(X, y) < -5)
         True
         """
-        self._require_exposure(exposure)
-        rows = self._predictive(X, exposure)
+        self._require_given(exposure, trials, offset)
+        rows = self._predictive(X, exposure, trials, offset)
         density = rows.log_prob(self._read_target(self.family_, y, len(rows.mean)))
         return weighted_mean(density, sample_weight)
 
     @averaged
-    def crps(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
+    def crps(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        trials: Any = None,
+        offset: Any = None,
+    ) -> float:
         """Mean continuous ranked probability score (CRPS) in the unit of y; lower is better.
 
         A proper score that generalises the mean absolute error to predictive distributions.
 
         Parameters
         ----------
-        X, y, sample_weight, exposure
+        X, y, sample_weight, exposure, trials, offset
             As in :meth:`score`.
 
         Returns
@@ -642,8 +774,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool(28 < model.crps(X, y) < 31)
         True
         """
-        self._require_exposure(exposure)
-        rows = self._predictive(X, exposure)
+        self._require_given(exposure, trials, offset)
+        rows = self._predictive(X, exposure, trials, offset)
         scores = rows.crps(self._read_target(self.family_, y, len(rows.mean)))
         return weighted_mean(scores, sample_weight)
 

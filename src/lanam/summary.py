@@ -18,6 +18,7 @@ from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import Edit, edit_words, signed_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.families import find_family
+from lanam.family_scores import FamilyScores
 from lanam.interactions import InteractionScores
 from lanam.text import (
     WIDTH,
@@ -87,12 +88,13 @@ class Summary:
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
         ``noise_columns`` (on which heteroscedastic noise depends, the most important first),
         ``noise_skewness`` and ``noise_excess_kurtosis`` (None for Gaussian residuals, counts and classes),
-        ``dispersion`` (of counts, the variance divided by the mean; else None), ``deviance_explained`` (on
-        the rows of the fit or, of many, on a sample, and therefore optimistic; R2 for Gaussian noise; None
-        for models of older files), ``intercept`` (a list for more than two classes), ``unit`` (of
-        contributions and importances), ``column_thresholds`` (the log evidence gains below which a column,
-        and one with a negligible effect, under 5% of the standard deviation of the prediction, is
-        dropped; None for ``solver="adam"``),
+        ``family`` and ``better_family`` (how the family was chosen, and which describes y better; or None),
+        ``parameters`` (others of the likelihood, by name), ``dispersion`` (of counts, the variance divided
+        by the mean; else None), ``deviance_explained`` (on the rows of the fit or, of many, on a sample,
+        and therefore optimistic; R2 for Gaussian noise; None for models of older files), ``intercept`` (a
+        list for more than two classes), ``unit`` (of contributions and importances), ``column_thresholds``
+        (the log evidence gains below which a column, and one with a negligible effect, under 5% of the
+        standard deviation of the prediction, is dropped; None for ``solver="adam"``),
         ``interaction_thresholds`` (the lowest and the highest of tried interactions; None if none was
         tried, or in older files), ``classes`` (None for a
         regressor), ``n_iter`` and ``converged``, ``cautions`` (what speaks against trusting the fit, as in
@@ -247,6 +249,7 @@ class Summary:
             parts.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_words()}")
         if facts["dispersion"] is not None:
             parts.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
+        parts += [f"{name} {value:.3g}" for name, value in facts["parameters"].items()]
         parts.append(f"{ended} after {facts['n_iter']} iterations")
         fit = [] if facts["deviance_explained"] is None else [fit_words(facts)]
         lines = [
@@ -256,6 +259,9 @@ class Summary:
             *self._class_lines(),
             ", ".join([intercept_words(facts), *fit]),
             *facts["cautions"],
+            *([facts["family"]] if facts["family"] else []),
+            *([facts["better_family"]] if facts["better_family"] else []),
+            *_hazards_words(facts.get("proportional_hazards")),
             f"importance: mean absolute contribution {facts['unit']}",
             *([_MISSINGNESS_KEY] if self._splits_importance() else []),
         ]
@@ -315,6 +321,18 @@ class Summary:
             column = [_MISSINGNESS, *shares]
             table = [(*row[:4], share, *row[4:]) for row, share in zip(table, column, strict=True)]
         return narrowed(table, _LEAST_NAME, _MAX_NAME)
+
+
+def _hazards_words(tested: Mapping[str, str] | None) -> list[str]:
+    """The test of proportional hazards, by the status of each column's interaction with time."""
+    if not tested:
+        return []
+    changing = [shorten(name, _MAX_NAME) for name, status in tested.items() if status == ACTIVE]
+    if not changing:
+        return [f"proportional hazards: no effect of {len(tested)} columns changes with time"]
+    return [
+        f"hazards are not proportional: effects change with time for {few(changing, _MAX_COLUMNS)}"
+    ]
 
 
 def _table_lines(cells: Sequence[tuple[str, ...]]) -> list[str]:
@@ -407,6 +425,17 @@ def _interaction_thresholds(model: FittedModel) -> list[float] | None:
     return found or None
 
 
+def _better_family(model: FittedModel) -> str | None:
+    """A remark on a family that describes the target better than the Gaussian; None if there is none."""
+    last = model.history[-1] if model.history else {}
+    if "better_family" not in last:
+        return None
+    return (
+        f"remark: likelihood={last['better_family']!r} describes a sample of these rows better, by "
+        f"{last['better_by']:.0f} nats"
+    )
+
+
 def shape_words(facts: Mapping[str, Any]) -> str:
     """How a residual distribution differs from a Gaussian.
 
@@ -442,6 +471,7 @@ def summarise(
     n_rows: int,
     classes: Sequence[Any] | NDArray[Any] | None = None,
     edits: tuple[Edit, ...] = (),
+    family_scores: FamilyScores | None = None,
 ) -> Summary:
     """The summary of a fitted model."""
     rng = np.random.default_rng(0)
@@ -478,6 +508,9 @@ def summarise(
         "noise_skewness": None if model.shape is None else model.shape.skewness,
         "noise_excess_kurtosis": None if model.shape is None else model.shape.excess_kurtosis,
         "dispersion": family.dispersion(model),
+        "parameters": family.shown_parameters(model),
+        "family": None if family_scores is None else family_scores.words(),
+        "better_family": _better_family(model),
         "deviance_explained": _deviance_explained(model),
         "intercept": plain(model.intercept),
         "unit": family.words.adds_to(labels),

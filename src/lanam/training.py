@@ -7,9 +7,9 @@ the target), and their summary is checked once the core has computed it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,20 +19,25 @@ from lanam import cautions
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
+from lanam.core.rows.located import Rows
+from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
 from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, warn_user
 from lanam.data.errors import ColumnRef, coded_missing, row_identifiers
 from lanam.data.recognition import code_of_missing, numbers_rows
-from lanam.engines.interface import Source
-from lanam.engines.roles import find_features, read_roles
+from lanam.engines.interface import Chunk, Source
+from lanam.engines.roles import ROW_ARGUMENTS, Roles, find_features, read_roles, read_targets
 from lanam.engines.survey import survey
-from lanam.families import Encoding, Family
+from lanam.families import GAUSSIAN, Encoding, Family
+from lanam.families.checks import Support
 from lanam.families.labels import number_labels
 from lanam.inputs import (
     read_columns,
     read_exposure,
+    read_offset,
     read_target_of,
+    read_trials,
     read_weights,
     require_enough,
     require_squares,
@@ -50,6 +55,8 @@ class FitInputs:
     sample_weight: Any = None
     exposure: Any = None
     drop: Sequence[str] = ()
+    trials: Any = None
+    offset: Any = None
 
 
 @dataclass
@@ -103,7 +110,7 @@ class TrainingRows:
         means = (spread.mean * spread.magnitude,)
         if self.encoding.likelihood.n_classes:
             means = tuple((summary.classes / summary.classes.sum()).tolist())
-        exposure = summary.total_weight if family.takes_exposure else None
+        exposure = summary.total_weight if family.weighs_exposure else None
         return Target(self.target_name, means, exposure)
 
     def with_record(self, model: FittedModel) -> FittedModel:
@@ -122,18 +129,23 @@ def deviance_explained(
 ) -> float | None:
     """Fraction of the intercept-only model's deviance that a model explains: R2 if it is Gaussian.
 
-    Log-densities are minus half the deviance. ``None`` if there is nothing to explain.
+    ``None`` if there is nothing to explain.
     """
     y, link = rows.response, scoring.link_mean(model, rows.columns)
+    likelihood = likelihood.with_parameters(model.parameters)
+    alone = Rows((), (), y, rows.weight, precision=rows.precision, offset=rows.offset)
     if likelihood.quadratic:  # squares of tiny or huge responses stay within the floats
         y, link = y / magnitude, link / magnitude
+        alone = replace(alone, y=y)
     if likelihood.contrasts is not None:
         link = link @ likelihood.contrasts
     with np.errstate(all="ignore"):
-        null = np.broadcast_to(likelihood.fit_intercept_only(y, rows.weight), link.shape)
-        left, whole = (rows.weight @ likelihood.log_prob(y, f) for f in (link, null))
+        null = np.broadcast_to(fit_intercept_only(alone, likelihood), link.shape)
+        if rows.offset is not None:
+            link, null = link + rows.offset, null + rows.offset
+        left, whole = (alone.information @ likelihood.deviance(y, f) for f in (link, null))
         explained = 1.0 - left / whole
-    return float(explained) if whole < 0.0 and np.isfinite(explained) else None
+    return float(explained) if whole > 0.0 and np.isfinite(explained) else None
 
 
 class InMemoryData:
@@ -154,23 +166,38 @@ class InMemoryData:
         )
         self.names = self._schema.names
 
+    def support(self) -> Support:
+        """What numbers the target has."""
+        n_rows = len(self._columns)
+        weight = read_weights(self._inputs.sample_weight, n_rows)
+        target = read_target_of(GAUSSIAN, self._estimator, self._inputs.target, n_rows)
+        return Support.of(target[weight > 0.0])
+
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
         """The rows, for a target of this family; ``classes`` are those of a model to add terms to."""
         columns, schema, n_rows = self._columns, self._schema, len(self._columns)
         weight = read_weights(self._inputs.sample_weight, n_rows)
         target = read_target_of(family, self._estimator, self._inputs.target, n_rows)
-        exposure = read_exposure(self._inputs.exposure, n_rows)
+        exposure = (
+            read_exposure(self._inputs.exposure, n_rows)
+            if self._inputs.trials is None
+            else read_trials(self._inputs.trials, n_rows)
+        )
+        given = self._inputs.offset
+        offset = None if given is None else read_offset(given, n_rows)
         if not weight.all():
             kept = weight > 0.0
             require_enough(int(kept.sum()))
             columns, target = np.asfortranarray(columns[kept]), target[kept]
             weight, exposure = weight[kept], exposure[kept]
+            offset = None if offset is None else offset[kept]
             schema = schema if self._fitted else schema.narrowed(columns)
         if self._fitted is not None:
             require_known_values(columns, schema)
         require_same_classes(classes, target)
         encoding = family.encoding(family.statistics(target, weight, exposure))
-        self._table = EncodedRows(columns, *encoding.response(target, weight, exposure))
+        encoded = encoding.response(target, weight, exposure, offset)
+        self._table = encoded.with_columns(columns)
         whole = self._table if len(columns) == n_rows else None
         tables = partial(ArrayTables, self._table)
         return TrainingRows(
@@ -194,7 +221,9 @@ class ChunkedData:
     ) -> None:
         self._source, self._inputs, self._fitted = source, inputs, fitted
         roles = read_roles(
-            source, inputs.target, inputs.sample_weight, inputs.exposure, inputs.drop
+            source,
+            *(inputs.target, inputs.sample_weight, inputs.exposure, inputs.drop),
+            *(inputs.trials, inputs.offset),
         )
         self.dialect, self._categorical = source.dialect, estimator.categorical_features
         if fitted is None:
@@ -212,6 +241,12 @@ class ChunkedData:
             self._categorical = coded
         self._roles, self.names = roles, roles.features
 
+    def support(self) -> Support:
+        """See `InMemoryData`."""
+        roles = replace(self._roles, exposure=None, trials=None, offset=None)
+        job = partial(_support_of_chunks, roles)
+        return self._source.reduce(tuple(dict.fromkeys(roles.others)), job, Support.merged)
+
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
         """See `InMemoryData`."""
         encoder = survey(self._source, self._roles, self._categorical, family)
@@ -228,13 +263,19 @@ class ChunkedData:
         return {**inputs, "categorical_features": self._categorical}
 
 
+def _support_of_chunks(roles: Roles, chunks: Iterable[Chunk]) -> Support:
+    parts = (Support.of(read_targets(chunk, roles, GAUSSIAN).values) for chunk in chunks)
+    return reduce(Support.merged, parts, Support())
+
+
 TrainingData: TypeAlias = InMemoryData | ChunkedData
 
 
 def fingerprint(table: EncodedRows) -> str:
     """A digest of rows in memory."""
     digest = hashlib.sha256()
-    for array in (table.columns, table.response, table.weight):
+    extras = [array for array in (table.offset, table.precision) if array is not None]
+    for array in (table.columns, table.response, table.weight, *extras):
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
@@ -284,7 +325,7 @@ def name_of(target: object) -> str | None:
 
 def split_frame(inputs: FitInputs) -> FitInputs:
     """Take named columns out of a frame in memory; arguments that are values stay as they are."""
-    roles = {name: getattr(inputs, name) for name in ("target", "sample_weight", "exposure")}
+    roles = {name: getattr(inputs, name) for name in ROW_ARGUMENTS}
     named = [argument for argument, value in roles.items() if isinstance(value, str)]
     if not named and not inputs.drop:
         return inputs
@@ -295,6 +336,22 @@ def split_frame(inputs: FitInputs) -> FitInputs:
     features = find_features(roles, inputs.drop, frame.columns, "X")
     roles |= {argument: frame[roles[argument]].to_numpy() for argument in named}
     return FitInputs(frame.select(list(features)).to_native(), **roles)
+
+
+def order_of(inputs: FitInputs) -> list[Any]:
+    """The categories of an ordered target, lowest first; empty if it has no order of its own."""
+    target = inputs.target
+    if isinstance(target, str):
+        frame: Any = as_frame(inputs.X)
+        if frame is None or target not in frame.columns:
+            return []
+        target = frame[target].to_native()
+    dtype = getattr(target, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    # Of pandas a categorical dtype with an order, of polars an enumeration.
+    if categories is None or not getattr(dtype, "ordered", type(dtype).__name__ == "Enum"):
+        return []
+    return list(categories)
 
 
 _REMEDY = "when the model was fitted: pass the training data, or fit again"

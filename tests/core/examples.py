@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from lanam.core.fit.resume import term_of
 from lanam.core.inference import evidence
-from lanam.core.inference.evidence import UPDATES, Moments, mackay
+from lanam.core.inference.evidence import UPDATES, Hyper, Moments, mackay
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
 from lanam.core.terms.linearise import initial_precision
@@ -94,3 +94,8 @@ def dense_features(model, columns, options):
             blocks.append(slice(end, end + table.shape[1]))
             end += table.shape[1]
     return np.hstack(parts), np.concatenate(precisions), blocks
+
+
+def unchanged(model, noise):
+    """The hyperparameters that a linear model's tables were made for."""
+    return Hyper(np.zeros(model.prior.n_groups), noise)

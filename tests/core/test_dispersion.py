@@ -203,7 +203,7 @@ class TestAgainstDenseNewton:
         start = problem.initial_term(0, np.random.default_rng(0))
         state = State((start,), Poisson().fit_intercept_only(y, np.ones(200)), 2.0)
         linear = Regression.of(problem, state)
-        hyper, _ = tuning.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)
+        hyper, _ = tuning.tune(linear.model, linear.start, True, UPDATES[update], 40, 1e-6)
         assert hyper.noise == 1.0
 
 

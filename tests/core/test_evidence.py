@@ -20,7 +20,7 @@ from lanam.core.inference.prior import Prior, inverse_and_log_det
 from lanam.core.inference.problem import Regression
 from lanam.core.inference.tuning import tune
 from lanam.core.rows import reading, statistics
-from tests.core.examples import SMALL, additive_data, mackay_step, started
+from tests.core.examples import SMALL, additive_data, mackay_step, started, unchanged
 from tests.oracles import (
     DensePosterior,
     assert_close,
@@ -257,7 +257,14 @@ class TestTune:
         before = solve(example.model, Hyper(np.zeros(n), NOISE), example.joint)
         last = before.objective
         for steps in (0, 1, 3, 10, 30):
-            hyper, after = tune(example.model, NOISE, example.joint, UPDATES[update], steps, 1e-6)
+            hyper, after = tune(
+                example.model,
+                unchanged(example.model, NOISE),
+                example.joint,
+                UPDATES[update],
+                steps,
+                1e-6,
+            )
             assert after.objective >= last
             last = after.objective
             again = solve(example.model, hyper, example.joint)
@@ -274,7 +281,7 @@ class TestTune:
         upper = np.minimum(model.log_rho_bound, 6.0)
         bounds = [(-6.0, high) for high in upper] + [tuple(np.log(model.noise_bounds))]
         best = minimize(loss, np.append(np.zeros(n), np.log(NOISE)), bounds=bounds)
-        _, found = tune(model, NOISE, example.joint, UPDATES[update], 500, 1e-6)
+        _, found = tune(model, unchanged(model, NOISE), example.joint, UPDATES[update], 500, 1e-6)
         start = -loss(np.append(np.zeros(n), np.log(NOISE)))
         assert found.objective <= -best.fun + 1e-3
         # Tuning stops when a step brings less than a per cent of what was gained, because the
@@ -295,14 +302,15 @@ class TestTune:
             return -solve(model, Hyper(model.clip(log_rho), 1.0), True).objective
 
         best = minimize(loss, np.zeros(3), bounds=[(-6.0, 5.0)] * 3)
-        _, found = tune(model, 1.0, True, UPDATES[update], 500, 1e-6)
+        _, found = tune(model, unchanged(model, 1.0), True, UPDATES[update], 500, 1e-6)
         start = solve(model, Hyper(np.zeros(3), 1.0), True)
         assert found.evidence < start.evidence
         share = (found.objective - start.objective) / (-best.fun - start.objective)
         assert 0.9 < share < 1.001
 
     def test_leaves_a_noise_that_is_not_learned(self, update):
-        hyper, _ = tune(coupled_model(), 1.0, True, UPDATES[update], 10, 1e-6)
+        model = coupled_model()
+        hyper, _ = tune(model, unchanged(model, 1.0), True, UPDATES[update], 10, 1e-6)
         assert hyper.noise == 1.0
         assert np.abs(hyper.log_rho).max() > 0.1
 

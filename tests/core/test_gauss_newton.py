@@ -194,6 +194,58 @@ def test_keeping_terms_is_making_the_problem_with_them(name):
     assert found.constant == pytest.approx(expected.constant)
 
 
+class TestWide:
+    """With many coordinates, here with more than five: coarse passes, then the others."""
+
+    def test_the_optimum_is_that_of_other_fits(self, name, monkeypatch):
+        problem, state = started(*additive_data(likelihood=name), name)
+        expected = converge(problem, state, tol=1e-3)[0]
+        made, in_pass = [], Regression.in_pass
+
+        def note(*args, **kwargs):
+            made.append(in_pass(*args, **kwargs))
+            return made[-1]
+
+        monkeypatch.setattr(gauss_newton, "WIDE", 5)
+        monkeypatch.setattr(Regression, "in_pass", note)
+        found, converged, passes = converge(problem, state, tol=1e-3)
+        assert converged
+        assert len(made) == len(passes)
+        coarse = [linear.coarse for linear in made]
+        assert any(coarse)
+        assert not coarse[-1]
+        assert found.objective == pytest.approx(expected.objective, abs=0.2)
+
+    def test_coarse_coordinates_are_the_larger_of_all(self, name):
+        problem, state = started(*additive_data(likelihood=name), name)
+        state = converge(problem, state)[0]
+        whole, coarse = (
+            Regression.in_pass(problem, state, most, headroom=False) for most in (np.inf, 5)
+        )
+        assert not whole.coarse
+        assert coarse.coarse
+        assert sum(coarse.model.prior.widths) < sum(whole.model.prior.widths)
+        for part, larger in zip(whole.compressed, coarse.compressed, strict=True):
+            n = larger.table.shape[1]
+            assert n > 0
+            np.testing.assert_array_equal(larger.table, part.table[:, -n:])
+            np.testing.assert_array_equal(larger.sizes, part.sizes[-n:])
+
+    def test_headroom_leaves_the_posterior(self, name, lossless):
+        problem, state = started(*additive_data(likelihood=name), name)
+        tiny = state.terms[0].precision * np.array(
+            [1.0, *[1e6] * (len(state.terms[0].precision) - 1)]
+        )
+        state = replace(state, terms=(replace(state.terms[0], precision=tiny), *state.terms[1:]))
+        expected = Regression.of(problem, state).solve()
+        raised = Regression.in_pass(problem, state, np.inf, headroom=True)
+        assert raised.start.log_rho.min() < -3.0
+        assert raised.start.log_rho.max() <= 0.0
+        found = raised.solve()
+        assert found.evidence == pytest.approx(expected.evidence, abs=1e-5)
+        np.testing.assert_allclose(found.effective, expected.effective, atol=1e-5)
+
+
 class TestDamping:
     def problem(self):
         columns, y, weight = additive_data(likelihood="bernoulli")

@@ -27,7 +27,7 @@ from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
 from tests.core import in_memory
-from tests.core.examples import dense_features
+from tests.core.examples import dense_features, unchanged
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     DenseLaplace,
@@ -167,8 +167,8 @@ class TestRegression:
     def test_tuning_is_that_of_the_dense_model(self, joint, update):
         case = WideCase()
         wide, dense = (
-            tuning.tune(case.model(wide), 0.5, joint, UPDATES[update], 12, 1e-6)
-            for wide in (True, False)
+            tuning.tune(model, unchanged(model, 0.5), joint, UPDATES[update], 12, 1e-6)
+            for model in (case.model(True), case.model(False))
         )
         np.testing.assert_allclose(wide[0].log_rho, dense[0].log_rho, atol=1e-8)
         assert wide[0].noise == pytest.approx(dense[0].noise, rel=1e-8)
@@ -591,7 +591,7 @@ class TestWithTwoCurves:
     def test_effects_without_the_categories(self):
         _, _, stage = self.given()
         found = interactions.joint_precision(stage.problem, stage.state)
-        linear = Regression.of(stage.problem, stage.state, fine=True)
+        linear = Regression.of(stage.problem, stage.state)
         joint = linear.solve()
         # Weakly and strongly identified directions are mixed.
         product = found.precision @ joint.covariance

@@ -32,9 +32,7 @@ def without(problem, state, row):
     weight = problem.rows.weight.copy()
     weight[row] -= 1.0
     rows = replace(problem.rows, weight=weight)
-    linear = Regression.of(
-        problem.with_terms(problem.terms, rows), replace(state, quadratic=None), fine=True
-    )
+    linear = Regression.of(problem.with_terms(problem.terms, rows), replace(state, quadratic=None))
     posterior = linear.solve()
     design = Design(linear.tables).of(rows)[row]
     if problem.likelihood.n_outputs == 1:
@@ -79,7 +77,7 @@ def test_influence_is_the_change_of_all_predictions():
     """Cook's distance: in units of the predictions' variance, by refitting without the row."""
     problem, state = converged("gaussian", *additive_data())
     influence = Fit.at(problem, state).influence(problem.rows)
-    linear = Regression.of(problem, state, fine=True)
+    linear = Regression.of(problem, state)
     posterior = linear.solve()
     design = Design(linear.tables).of(problem.rows).copy()
     weight = problem.rows.weight

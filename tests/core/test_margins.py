@@ -53,7 +53,7 @@ def test_second_moment(case):
     ((key, moment),) = found.items()
     assert key == ("smooth", (1,))
 
-    linear = Regression.of(problem, state, fine=True)
+    linear = Regression.of(problem, state)
     sample = run.sample_in(problem)
     others = Design(linear.tables).of(sample).copy()
     tangent = TermState.at_zero(gone.term, np.empty(0), gone.data_mass)

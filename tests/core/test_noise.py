@@ -71,22 +71,63 @@ def test_rows_with_noisy_missing_values_are_left_out():
     assert len(found) == len(table) - 50
 
 
+@dataclass
+class Squares:
+    """A model of the squares by whose left-out rows the gain over constant noise is ``gain`` nats."""
+
+    model: object
+    rows: EncodedRows
+    gain: float
+    n_effective: float = 10.0
+
+    def __post_init__(self):
+        self.held_out = []
+
+    def scores(self):
+        squares, n = self.rows.response, len(self.rows)
+        mean = (squares.sum() - squares) / (n - 1)
+        return noise.LogVariance().log_prob(squares, np.log(mean)) + self.gain / n
+
+    def without(self, held_out):
+        self.held_out.append(np.flatnonzero(held_out).tolist())
+        mean = self.rows.response[~held_out].mean()
+        return np.full(held_out.sum(), np.log(mean))
+
+
+def learned_by(table, **gains):
+    squares = Squares(fitted(table).noise, **gains, rows=None)
+
+    def fit(rows):
+        squares.rows = rows
+        return squares
+
+    residuals = noise.standard_residuals(replace(fitted(table), noise=None), table)
+    return noise.learn_noise(residuals, fit), squares.held_out
+
+
 @pytest.mark.parametrize(("n_rows", "parts"), [(noise._MANY_ROWS - 2, 8), (noise._MANY_ROWS, 2)])
 def test_the_number_of_fits(n_rows, parts):
-    table, held_out = rows(n_rows), []
-    model = replace(fitted(table), noise=None)
-
-    @dataclass
-    class Squares:
-        model: object
-
-        def without(self, rows):
-            held_out.append(np.flatnonzero(rows).tolist())
-            return np.zeros(rows.sum())
-
-    residuals = noise.standard_residuals(model, table)
-    noise.learn_noise(residuals, lambda squares: Squares(fitted(table).noise))
+    _, held_out = learned_by(rows(n_rows), gain=noise.LEAST_GAIN + 5.0)
     assert held_out == [list(range(k, n_rows, parts)) for k in range(parts)]
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(-100.0, False), (4.9, False), (15.1, True)])
+def test_clear_cases_are_not_cross_validated(gain, kept):
+    found, held_out = learned_by(rows(), gain=gain)
+    assert not held_out
+    assert (found is not None) == kept
+
+
+def test_left_out_scores_are_those_of_cross_validation():
+    """Precisions are those of all rows, so that the gain is larger by some nats at most."""
+    table = rows()
+    squares = replace(table, response=table.response**2)
+    summary = fitting.prepare(ArrayTables(table), Gaussian(), OPTIONS).summary
+    fit = fitting.fit_squares(summary, OPTIONS, 0, squares)
+    in_closed_form = noise._left_out_gain(squares, fit)
+    cross_validated = noise._variance_gain(squares, fit)
+    assert cross_validated > noise.LEAST_GAIN
+    assert -5.0 < in_closed_form - cross_validated < fit.n_effective
 
 
 def test_rows_left_out_do_not_matter():
@@ -125,6 +166,8 @@ def test_without_noise():
 def test_without_cross_validated_gain_it_is_not_kept(monkeypatch):
     table = rows()
     assert fitted(table).noise is not None
+    close = noise.LEAST_GAIN + 1.0
+    monkeypatch.setattr(noise, "_left_out_gain", lambda rows, fit: close)
     monkeypatch.setattr(noise, "_variance_gain", lambda rows, fit: noise.LEAST_GAIN)
     assert fitted(table).noise is None
 

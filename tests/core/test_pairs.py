@@ -337,7 +337,7 @@ def test_a_kronecker_factored_pair_is_pure_and_dense():
 
 def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     problem, state, _ = wider(own=((0, 1),))
-    linear = Regression.of(problem, state, fine=True)
+    linear = Regression.of(problem, state)
     found = linear.solve()
     rows, parts = problem.rows, []
     for term, estimate, position in zip(problem.terms, state.terms, rows.positions, strict=True):

@@ -10,6 +10,7 @@ from lanam import LANAMRegressor
 from lanam.core.inference import evidence, tuning
 from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel
 from lanam.core.inference.prior import Prior, RareLevels
+from tests.core.examples import unchanged
 from tests.oracles import assert_close
 
 #: rows per level, the last two rare
@@ -64,11 +65,22 @@ class TestSums:
         all_levels = replace(_model(False, wrong), prior=Prior((5, 1), (np.ones((1, 1, 1)),) * 2))
         models = _model(False, response), _model(False, wrong), all_levels
         right, robust, naive = (
-            tuning.tune(model, 0.5, True, evidence.mackay, 60, 1e-9)[0].log_rho[0]
+            tuning.tune(model, unchanged(model, 0.5), True, evidence.mackay, 60, 1e-9)[0].log_rho[0]
             for model in models
         )
         assert abs(robust - right) < 1.5
         assert naive > right + 3.0
+
+    @pytest.mark.parametrize("scale", [0.1, 30.0])
+    def test_what_rare_levels_add_does_not_depend_on_the_unit_of_their_effects(self, scale):
+        # Tables are made anew in every pass, for other variances: objectives must stay comparable.
+        information, mean = (
+            np.array([9.0, 6.0, 5.0, 2.0, 1.0]),
+            np.array([0.1, 0.0, 0.2, 0.9, -0.6]),
+        )
+        own = RARE.own(mean, information, 0.7, 0.3)
+        other = RARE.own(mean / scale, information * scale**2, 0.7 / scale**2, 0.3)
+        assert_close(other, own, "conditioning")
 
 
 class TestWithoutNoise:
@@ -76,8 +88,8 @@ class TestWithoutNoise:
     def test_the_gain_is_a_ratio_of_densities(self, rho):
         information, estimates = np.array([9.0, 6.0, 5.0, 2.0, 1.0]), np.array([0, 0, 0, 3.0, -2.0])
         mean = estimates * rho * information / (1.0 + rho * information)
-        without = 0.5 * (np.log(information[3:]) - estimates[3:] ** 2 * information[3:]).sum()
-        gain = RARE.own(mean, information, rho)[0] - without
+        without = -0.5 * (estimates[3:] ** 2 * information[3:]).sum()
+        gain = RARE.own(mean, information, rho, 1.0)[0] - without
         assert_close(RARE.own_gain(mean, information, rho), gain, "conditioning")
 
     @pytest.mark.parametrize("information", [0.0, 1e-300, 1e-20])

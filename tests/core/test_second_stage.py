@@ -1,14 +1,16 @@
 """The second stage: which pairs it keeps, that they are pure, and what it leaves as it was."""
 
 import re
+import time
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.fit import interactions, second_stage
+from lanam.core.fit import interactions, prepare, second_stage
 from lanam.core.fit.assembly import assemble, dropped_term
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
@@ -208,11 +210,16 @@ class TestAuto:
         y += 0.2 * rng.standard_normal(400)
         monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
         assert found(fit(columns, y)) == {(0, 1), (2, 3)}
-        monkeypatch.setattr(second_stage, "_MAX_ROUNDS", 1)
-        model = fit(columns, y)
+
+    @pytest.mark.parametrize("at_once", [1, 10])
+    def test_no_more_than_the_most(self, monkeypatch, at_once):
+        columns, y = TestHowMany().two_products()
+        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", at_once)
+        model = fit(columns, y, options=replace(AUTO, max_pairs=1))
         assert len(found(model)) == 1
         (missed,) = {(0, 1), (2, 3)} - found(model)
-        assert statuses(model)[missed].startswith("left out")
+        reason = "left out: 1 interactions were found; raise max_pairs for more"
+        assert statuses(model)[missed] == reason
 
     def test_later_rounds_are_scored_on_what_is_left_over(self, monkeypatch):
         columns, y = data()
@@ -390,32 +397,6 @@ class TestRounds:
         assert kept is None
         assert taken_away > 0.0
 
-    def test_a_wide_model_is_not_searched(self, monkeypatch):
-        columns, y = data()
-        large = "left out: the model is large; set interactions to a number for more"
-        monkeypatch.setattr(second_stage, "_MAX_WIDTH", 5)
-        model = fit(columns, y)
-        assert found(model) == set()
-        assert statuses(model)[0, 1] == large
-        for pair in model.pairs:
-            if pair.score < second_stage._PROMISING:
-                assert pair.status == "left out: no gain expected"
-        # A number of pairs, or named ones, are tried anyway.
-        for requested in (1, ((0, 1),)):
-            model = fit(columns, y, options=replace(QUICK, interactions=requested))
-            assert found(model) == {(0, 1)}
-
-    def test_the_search_ends_where_the_model_has_become_wide(self, monkeypatch):
-        columns, y = TestHowMany().two_products()
-        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
-        plain = fit(columns, y, options=QUICK)
-        # A limit as wide as the first stage: one round only.
-        monkeypatch.setattr(second_stage, "_MAX_WIDTH", len(plain.covariance))
-        model = fit(columns, y)
-        assert len(found(model)) == 1
-        (missed,) = {(0, 1), (2, 3)} - found(model)
-        assert statuses(model)[missed].startswith("left out: the model is large")
-
     def test_the_width_is_the_number_of_coordinates(self):
         columns, y = data()
         options = replace(QUICK, interactions=((0, 1),))
@@ -493,7 +474,7 @@ class TestNamed:
 
     def test_need_not_make_up_for_a_search(self):
         all_pairs = tuple([(0, 1)] * 100)
-        search = second_stage._PairSearch("auto", "evidence", all_pairs, frozenset(), {}, None)
+        search = second_stage._PairSearch("auto", "evidence", 50, all_pairs, frozenset(), {}, None)
         named = replace(search, requested=((0, 1),))
         assert named.threshold(1) == 0.0
         assert search.threshold(1) > 5.0
@@ -956,6 +937,43 @@ class TestInterrupts:
 def plain():
     """Adam's first stage alone."""
     return fit(*data(strength=2.0), options=ADAM)
+
+
+class TestTimeBudget:
+    """A clock that stands still until some passes of pairs are over."""
+
+    def timed(self, monkeypatch, columns, y, after):
+        start = time.perf_counter()
+        clock = SimpleNamespace(now=start, passes=0)
+        monkeypatch.setattr(prepare, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+
+        def tick(record):
+            clock.passes += record["stage"] == "pairs"
+            clock.now = start + 1e6 if clock.passes >= after else start
+
+        options = replace(AUTO, time_budget=1.0, on_iteration=tick)
+        return fit(columns, y, options=options)
+
+    def test_a_round_that_it_ends_is_not_taken(self, monkeypatch):
+        columns, y = data()
+        model, plain = self.timed(monkeypatch, columns, y, 1), fit_of(options=QUICK)
+        assert model.stop_reason == "converged"
+        assert found(model) == set()
+        np.testing.assert_array_equal(model.covariance, plain.covariance)
+        assert statuses(model)[0, 1] == "left out: the time budget ended the search"
+
+    def test_rounds_before_it_are(self, monkeypatch):
+        columns, y = TestHowMany().two_products()
+        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        first = sum(
+            record["stage"] == "pairs"
+            for record in fit(columns, y, options=replace(AUTO, max_pairs=1)).history
+        )
+        model = self.timed(monkeypatch, columns, y, first + 1)
+        assert model.converged
+        assert len(found(model)) == 1
+        (missed,) = {(0, 1), (2, 3)} - found(model)
+        assert statuses(model)[missed] == "left out: the time budget ended the search"
 
 
 class TestAdam:

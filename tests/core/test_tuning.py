@@ -6,6 +6,7 @@ import pytest
 from lanam.core.inference import evidence, tuning
 from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel, mackay
 from lanam.core.inference.prior import Prior, RareLevels
+from tests.core.examples import unchanged
 from tests.oracles import assert_close
 
 NOISE, WIDTH, N_ROWS = 0.5, 6, 400
@@ -76,19 +77,20 @@ def test_means_elsewhere(kind, monkeypatch):
 def test_the_optimum_is_that_of_exact_steps(kind, monkeypatch):
     model, solves, solve = wide_model(**kind), [], evidence.solve
     monkeypatch.setattr(evidence, "solve", lambda *args: solves.append(1) or solve(*args))
-    _, by_exact_steps = tuning.tune(model, NOISE, True, mackay, 200, 1e-4)
+    _, by_exact_steps = tuning.tune(model, unchanged(model, NOISE), True, mackay, 200, 1e-4)
     n_exact = len(solves)
-    monkeypatch.setattr(tuning, "WIDE", 10)
-    _, found = tuning.tune(model, NOISE, True, mackay, 200, 1e-4)
+    _, found = tuning.tune(
+        model, unchanged(model, NOISE), True, mackay, 200, 1e-4, approximate=True
+    )
     assert found.objective == pytest.approx(by_exact_steps.objective, abs=0.02)
     assert len(solves) - n_exact < n_exact
 
 
 def test_terms_that_depend_on_each_other_are_tuned_by_exact_steps(monkeypatch):
     model = wide_model()
-    expected = tuning.tune(model, NOISE, True, mackay, 200, 1e-4)[1].objective
-    monkeypatch.setattr(tuning, "WIDE", 10)
+    given = unchanged(model, NOISE), True, mackay, 200, 1e-4
+    expected = tuning.tune(model, *given)[1].objective
     worse = Hyper(np.full(model.prior.n_groups, -6.0), 1e3)
     monkeypatch.setattr(tuning, "_approach", lambda *args: worse)
-    found = tuning.tune(model, NOISE, True, mackay, 200, 1e-4)[1].objective
+    found = tuning.tune(model, *given, approximate=True)[1].objective
     assert found == pytest.approx(expected, abs=0.02)

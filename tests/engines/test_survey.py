@@ -219,7 +219,7 @@ class TestLikeInMemory:
         kept = w > 0
         rows = frame["n"].to_numpy(float)[kept], w[kept], e[kept]
         wanted = POISSON.encoding(POISSON.statistics(*rows))
-        response, mass = wanted.response(*rows)
+        response, mass = wanted.response(*rows)[:2]
         actual = encoded(source, encoder)
         np.testing.assert_allclose(actual[1], response, rtol=1e-12)
         np.testing.assert_allclose(actual[2], mass, rtol=1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from lanam.cli.errors import CLIError, UsageError, in_flags
 from lanam.data import find_column
 from lanam.data.recognition import FREE_TEXT, IDENTIFIERS, recognise
 from lanam.engines.types import holds
-from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family
+from lanam.families import ANY, AUTO, BERNOULLI, GAUSSIAN, POISSON, Family, find_family
 from lanam.text import few
 
 #: Whole numbers below this are 64-bit integers.
@@ -51,11 +51,32 @@ class Decision:
 
     task: str
     why: str
+    #: the response family, if not that of the task
+    likelihood: str | None = None
 
     @property
     def family(self) -> Family:
-        """The response family of the task."""
-        return TASKS[self.task]
+        """The response family."""
+        return TASKS[self.task] if self.likelihood is None else family_of(self.likelihood)
+
+
+def family_of(likelihood: str) -> Family:
+    """The family of ``--likelihood``; of auto, one that takes what any of them takes."""
+    return ANY if likelihood == AUTO else find_family(likelihood)
+
+
+def task_of(likelihood: str) -> str:
+    """The task of a response family.
+
+    Examples
+    --------
+    >>> task_of("gamma"), task_of("negative_binomial")
+    ('regression', 'counts')
+    """
+    family = family_of(likelihood)
+    if family.link.classes:
+        return "classification"
+    return "counts" if family.discrete else "regression"
 
 
 def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None) -> tuple[str, str]:
@@ -115,8 +136,13 @@ def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str
     return pairs
 
 
-def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decision:
+def decide_task(
+    column: pa.ChunkedArray, name: str, asked: str | None, likelihood: str | None = None
+) -> Decision:
     """The task of a target without missing values; up to `MANY_VALUES` distinct values are enough."""
+    if likelihood is not None:
+        decision = decide_task(column, name, task_of(likelihood))
+        return replace(decision, likelihood=likelihood)
     n_values = len(pc.unique(column))
     text = holds(column.type) == "string"
     if n_values < 2:

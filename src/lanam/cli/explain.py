@@ -11,7 +11,7 @@ import narwhals.stable.v1 as nw
 
 from lanam.cli.console import Console
 from lanam.cli.errors import CLIError, UsageError
-from lanam.cli.models import load_model, open_for, require_columns, summary_text, without
+from lanam.cli.models import load_one, open_for, require_columns, summary_text, without
 from lanam.cli.requests import ExplainRequest
 from lanam.cli.tables import require_new
 from lanam.text import aligned, did_you_mean, number_format, shorten, visible
@@ -45,7 +45,7 @@ def explain(request: ExplainRequest, console: Console) -> None:
             )
     if request.output is not None:
         _require_plot(request.output, request)
-    model = load_model(request.model)
+    model = load_one(request.model, request.cause)
     if request.row is not None and request.data is not None:
         plot = _explain_row(request.row, request.data, request, model, console)
     elif request.term is not None or request.noise:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lanam.cli.console import Console
 from lanam.cli.errors import UsageError
-from lanam.cli.models import load_model
+from lanam.cli.models import load_one
 from lanam.cli.requests import ExportRequest, Form
 from lanam.cli.streams import require_stdout
 from lanam.cli.tables import require_new
@@ -27,14 +27,14 @@ def export(request: ExportRequest, console: Console) -> None:
         if console.json:
             raise UsageError("--json and -o - both write to standard output: choose one")
         require_stdout("-o -")
-        content = load_model(request.model).export(None, to=kind, **options)
+        content = load_one(request.model, request.cause).export(None, to=kind, **options)
         sys.stdout.buffer.write(content if isinstance(content, bytes) else utf8(content))
         return
     require_new(
         request.output, force=request.force, inputs=(request.model,), example=f"model.{kind}"
     )
     with console.warnings():
-        model = load_model(request.model)
+        model = load_one(request.model, request.cause)
         path = model.export(request.output, to=kind, overwrite=request.force, **options)
     console.note(f"written: {path}")
     console.document({"to": kind, "file": str(path), "notes": console.notes})

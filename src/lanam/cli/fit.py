@@ -19,14 +19,17 @@ from lanam.cli.deciding import (
     TASKS,
     Decision,
     decide_task,
+    family_of,
     find_target,
     hold_out,
     read_pairs,
     require_column,
     split_names,
     target_values,
+    task_of,
 )
 from lanam.cli.errors import CLIError, UsageError
+from lanam.cli.fit_survival import fit_survival, is_survival
 from lanam.cli.models import dropped_text, numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
@@ -75,6 +78,9 @@ def fit(request: FitRequest, console: Console) -> None:
     """Fit a model to a table, print its summary, and write it."""
     from lanam import coverage_report
 
+    if is_survival(request):
+        fit_survival(request, console)
+        return
     several = are_files(request.data)
     inputs = () if several else (request.data,)
     place = require_new(request.output, force=request.force, inputs=inputs, example="model.lanam")
@@ -104,6 +110,7 @@ def fit(request: FitRequest, console: Console) -> None:
         "weight": request.sample_weight,
         "exposure": request.exposure,
         "dropped": dropped_text(without(roles.source.names, _used(roles))),
+        **{name: roles.others[name] for name in ("trials", "offset") if name in roles.others},
     }
     if model.provenance_ is not None and (target := model.provenance_.target) is not None:
         named = replace(target, name=roles.target)
@@ -174,7 +181,7 @@ def _split_rows(
         console.note(f"{target.null_count} of {len(target)} rows have no target and are left out")
     present = pc.is_valid(target)
     table, target = table.filter(present), target.filter(present)
-    decision = decide_task(target, roles.target, request.task)
+    decision = decide_task(target, roles.target, request.task, request.likelihood)
     y = target_values(target, decision.family)
     others = {
         argument: numbers(table, name, FLAGS[argument]) for argument, name in roles.others.items()
@@ -211,9 +218,10 @@ def _require_valid(
 ) -> None:
     """Check all rows before the split, so that errors count those of the file, and before the fit."""
     given = {roles.target: pa.array(y), **{roles.others[each]: others[each] for each in others}}
-    columns = Roles(
-        roles.target, roles.others.get("sample_weight"), roles.others.get("exposure"), ()
+    weight, exposure, trials, offset = map(
+        roles.others.get, ("sample_weight", "exposure", "trials", "offset")
     )
+    columns = Roles(roles.target, weight, exposure, (), trials, offset)
     read_targets(Chunk(pa.table(given), roles.source.title, 0, 0), columns, family)
     categorical = split_names(request.categorical_features, roles.features, "--categorical")
     for name in without(roles.features, categorical):
@@ -236,7 +244,8 @@ def _numbered_as(rows: np.ndarray) -> Iterator[None]:
 def _whole_files(request: FitRequest, roles: TableRoles) -> Samples:
     """All rows of several files, which are read in chunks and need not fit in memory."""
     source, target = roles.source, roles.target
-    decision = decide_task(_distinct_values(source, target), target, request.task)
+    distinct = _distinct_values(source, target)
+    decision = decide_task(distinct, target, request.task, request.likelihood)
     data = request.data if source.dialect is None else CsvFiles(request.data, source.dialect)
     drop = without(source.names, _used(roles))
     files = f"{len(source.paths)} files are" if len(source.paths) > 1 else "1 file is"
@@ -283,7 +292,9 @@ def _find_roles(request: FitRequest, console: Console) -> TableRoles:
     can_ask = not console.silent and sys.stdin.isatty() and sys.stderr.isatty()
     target, how = find_target(names, request.target, _ask if can_ask else None)
     console.note(f"target: {target!r}, {how}")
-    given = {"sample_weight": request.sample_weight, "exposure": request.exposure}
+    _require_one_family(request)
+    arguments = ("sample_weight", "exposure", "trials", "offset")
+    given = {argument: getattr(request, argument, None) for argument in arguments}
     others = {
         argument: require_column(name, names, FLAGS[argument])
         for argument, name in given.items()
@@ -347,8 +358,30 @@ def _ask(names: Sequence[str]) -> str:
 
 
 def _family(request: FitRequest) -> Family:
-    """The family of ``--task``; that of regression by default."""
+    """The family of ``--likelihood`` or ``--task``; that of regression by default."""
+    if request.likelihood is not None:
+        return family_of(request.likelihood.value)
     return TASKS[request.task or "regression"]
+
+
+def _power(text: str) -> str | float:
+    """The value of ``--tweedie-power``, which the library checks."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _require_one_family(request: FitRequest) -> None:
+    """Reject a likelihood that is not one of the task's."""
+    if request.likelihood is None or request.task is None:
+        return
+    task = task_of(request.likelihood.value)
+    if task != request.task:
+        raise UsageError(
+            f"--likelihood {request.likelihood} is for --task {task}, and --task is {request.task}: leave "
+            "one of them out"
+        )
 
 
 def _estimator(
@@ -359,15 +392,20 @@ def _estimator(
     family = decision.family
     if request.noise != DEFAULTS.noise and not family.has_noise:
         raise UsageError(f"--noise is for --task regression, and the task is {decision.task}")
-    kind = LANAMClassifier if family.link.classes else LANAMRegressor
-    own: dict[str, Any] = {} if family.link.classes else {"likelihood": family.name}
+    own: dict[str, Any] = {}
+    if not family.link.classes:
+        own["likelihood"] = decision.likelihood or family.name
+        own["tweedie_power"] = _power(request.tweedie_power)
     if request.noise != DEFAULTS.noise:
         own["noise"] = request.noise.value
     if request.interactions is not None:
         own["interactions"] = read_pairs(request.interactions, names)
+    kind = LANAMClassifier if family.link.classes else LANAMRegressor
     make = kind.paper if request.paper else kind
     return make(
         **own,
+        max_pairs=request.max_pairs,
+        time_budget=request.time_budget,
         max_iter=request.max_iter,
         n_restarts=request.n_restarts,
         random_state=request.random_state,

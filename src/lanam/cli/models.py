@@ -19,12 +19,15 @@ from lanam.cli.tables import open_source
 from lanam.data.errors import missing_columns
 from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
+from lanam.engines.roles import Given
 from lanam.engines.types import holds
 
 if TYPE_CHECKING:
-    from lanam import LANAMClassifier, LANAMRegressor
+    from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
+    from lanam.cli.requests import PredictRequest, ReportRequest
 
-    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor
+    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor | LANAMSurvival
+    GivenRequest: TypeAlias = PredictRequest | ReportRequest
 
 T = TypeVar("T")
 
@@ -41,6 +44,22 @@ def load_model(path: str) -> Estimator:
     if not os.path.exists(path):
         raise CLIError(f"there is no file {path}")
     return load(path)
+
+
+def load_one(path: str, cause: int | None) -> Estimator:
+    """The model in a file; of a survival model with several causes that of one."""
+    model = load_model(path)
+    causes = getattr(model, "causes_", np.empty(0, dtype=int)).tolist()
+    if cause is None and len(causes) < 2:
+        return model
+    if not causes:
+        raise UsageError(f"--cause is for survival models, and {path} is none")
+    if cause not in causes:
+        known = ", ".join(map(str, causes))
+        raise UsageError(f"choose a cause of the model with --cause: {known}")
+    assert cause is not None
+    one: Estimator = model.for_cause(cause)
+    return one
 
 
 def metadata(model: Estimator) -> Mapping[str, object]:
@@ -64,10 +83,11 @@ def _dropped(model: Estimator) -> list[str]:
 def known_columns(model: Estimator) -> list[str]:
     """The columns of the training data: features, target, weight, exposure, and those that were dropped."""
     target = None if model.provenance_ is None else model.provenance_.target
-    others = [metadata(model).get(role) for role in ("target", "weight", "exposure")]
+    roles = ("target", "weight", "exposure", "trials", "offset")
+    others = [metadata(model).get(role) for role in roles]
     others.append(None if target is None else target.name)
     named = [name for name in others if isinstance(name, str)]
-    return [*model._schema.names, *named, *_dropped(model)]
+    return [*model._inputs.names, *named, *_dropped(model)]
 
 
 def open_for(
@@ -82,7 +102,7 @@ def open_for(
     Where options leave the dialect of CSV open, it is that of the training data.
     """
     dialect = dialect.filled(getattr(model, "dialect_", None))
-    types = None if model is None else chunked.column_types(model._schema)
+    types = None if model is None else chunked.column_types(model._inputs)
     source = open_source(path, dialect, types, block_size)
     delimiter = source.found_delimiter
     if delimiter is not None:
@@ -93,11 +113,11 @@ def open_for(
 
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
     """The columns that a model needs, which the table must have, in Parquet with matching types."""
-    needed = list(model._schema.names)
+    needed = list(model._inputs.names)
     if error := missing_columns(source.title, source.names, needed):
         raise error
     if source.has_types:
-        for column in model._schema.columns:
+        for column in model._inputs.columns:
             _require_type(column.name, column.holds, source)
     return needed
 
@@ -118,6 +138,34 @@ def _require_type(name: str, before: str, source: FileSource) -> None:
             )
 
 
+def given_columns(model: Estimator, source: FileSource, request: GivenRequest) -> Given:
+    """The columns of exposure, trials and offset, or one number for all rows."""
+    return Given(
+        exposure=exposure_column(model, source, request.exposure),
+        trials=_given_column(model, source, "trials", request.trials),
+        offset=_given_column(model, source, "offset", request.offset),
+    )
+
+
+def _given_column(
+    model: Estimator, source: FileSource, argument: str, given: str | None
+) -> str | float | None:
+    """The column that an option names or the fit had, or one number."""
+    option, fitted = f"--{argument}", metadata(model).get(argument)
+    if given is not None:
+        try:
+            return float(given)
+        except ValueError:
+            return _numeric(require_column(given, source.names, option), source, argument)
+    if fitted is None:
+        return None
+    if fitted not in source.names:
+        raise CLIError(
+            f"{source.title} has no column {fitted!r}, the {argument} of the model: add it, or use {option}"
+        )
+    return _numeric(str(fitted), source, argument)
+
+
 def exposure_column(model: Estimator, source: FileSource, given: str | None) -> str | float | None:
     """The column of the exposure, or one exposure for all rows."""
     fitted = metadata(model).get("exposure")
@@ -128,7 +176,8 @@ def exposure_column(model: Estimator, source: FileSource, given: str | None) -> 
         try:
             number = float(given)
         except ValueError:
-            return _numeric(require_column(given, source.names, "--exposure"), source)
+            column = require_column(given, source.names, "--exposure")
+            return _numeric(column, source, "exposure")
         if not (0.0 < number < math.inf):
             raise UsageError(f"--exposure {given}: the exposure must be a positive number")
         return number
@@ -139,13 +188,13 @@ def exposure_column(model: Estimator, source: FileSource, given: str | None) -> 
             f"{source.title} has no column {fitted!r}, the exposure of the model: add it, or use "
             "--exposure 1 for rates"
         )
-    return _numeric(str(fitted), source)
+    return _numeric(str(fitted), source, "exposure")
 
 
-def _numeric(name: str, source: FileSource) -> str:
+def _numeric(name: str, source: FileSource, argument: str) -> str:
     if source.has_types and holds(source.types[name]) not in ("numeric", "boolean"):
         raise CLIError(
-            f"{source.title}: the exposure {name!r} has type {source.types[name]}, and must be numeric"
+            f"{source.title}: the {argument} {name!r} has type {source.types[name]}, and must be numeric"
         )
     return name
 

@@ -14,7 +14,7 @@ from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
 from lanam.cli.models import (
-    exposure_column,
+    given_columns,
     known_columns,
     load_model,
     open_for,
@@ -60,16 +60,19 @@ def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
     source = open_for(model, request.data, request.dialect, console, block_size)
     if not several:
         require_columns(model, source)
-    exposure = exposure_column(model, source, request.exposure)
+    given = given_columns(model, source, request)
     kept = kept_names(request, source)
     options = OutputOptions(
-        request.coverage, request.std, request.terms, request.proba, request.prefix
+        request.coverage,
+        request.std,
+        request.terms,
+        request.proba,
+        request.prefix,
+        _times(request.times),
     )
     outputs = outputs_of(model, options, kept)
     with console.warnings(), _progress(source.title, console) as advance:
-        known = ["", *kept, *known_columns(model)]
-        if isinstance(exposure, str):
-            known.append(exposure)
+        known = ["", *kept, *known_columns(model), *given.columns]
         if unknown := without(source.names, known):
             warn_user(unknown_columns(unknown))
         if several:
@@ -79,12 +82,12 @@ def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
                 request.output,
                 options,
                 keep=kept,
-                exposure=exposure,
+                **vars(given),
                 overwrite=request.force,
                 progress=advance,
             )
         else:
-            call = OutputCall(model, exposure, outputs, tuple(kept))
+            call = OutputCall(model, given, outputs, tuple(kept))
             call, source = keep_text(call, source, as_text=kind == "csv")
             opened = partial(open_writer, request.output, force=request.force)
             n_rows = source.write_to(opened, call, advance)
@@ -110,6 +113,14 @@ def _require_output(request: PredictRequest, console: Console, several: bool) ->
         files = (request.model, request.data)
         require_new(request.output, force=request.force, inputs=files, example="out.csv")
     return kind
+
+
+def _times(given: str | None) -> tuple[float, ...]:
+    """Times separated by commas."""
+    try:
+        return tuple(float(part) for part in (given or "").split(",") if part.strip())
+    except ValueError:
+        raise UsageError(f"--times {given}: write numbers, such as 365,730") from None
 
 
 def kept_names(request: PredictRequest, source: FileSource) -> list[str]:

@@ -11,8 +11,8 @@ from lanam.cli.console import Console, unheard
 from lanam.cli.deciding import require_column, target_values
 from lanam.cli.errors import UsageError
 from lanam.cli.models import (
-    exposure_column,
-    load_model,
+    given_columns,
+    load_one,
     metadata,
     numbers,
     open_for,
@@ -33,7 +33,7 @@ def report(request: ReportRequest, console: Console) -> None:
         raise UsageError(f"{request.output}: the name of a report ends in .html")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(request.output, force=request.force, inputs=files, example="report.html")
-    model = load_model(request.model)
+    model = load_one(request.model, request.cause)
     if request.data is None and (request.target or request.exposure or request.sample_weight):
         raise UsageError(
             "--target, --exposure and --weight are columns of a table: pass the table as well"
@@ -56,9 +56,11 @@ def _read(request: ReportRequest, data: str, model: Estimator, console: Console)
     """The rows of a table, as arguments of ``report``."""
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
+    if hasattr(model, "causes_"):  # of survival, rows to pick from
+        return {"X": read_rows(source, needed)}
     target = _optional(request.target, metadata(model).get("target"), source, "--target")
     weight = _optional(request.sample_weight, metadata(model).get("weight"), source, "--weight")
-    exposure = exposure_column(model, source, request.exposure)
+    given = given_columns(model, source, request)
     if target is None:
         console.note(
             f"{source.title} has no target column (see --target): the report has no calibration"
@@ -69,8 +71,8 @@ def _read(request: ReportRequest, data: str, model: Estimator, console: Console)
         kind = pa.float64() if classes is None else pa.array(classes.tolist()).type
         # Classes 0 and 1 may be written as 0.0 and 1.0, as the fit read them.
         types[target] = pa.float64() if pa.types.is_integer(kind) else kind
-    for name in (weight, exposure):
-        if isinstance(name, str):
+    for name in (weight, *given.columns):
+        if name is not None:
             types[name] = pa.float64()
     table = read_rows(source.with_types(types), [*needed, *types])
     if not request.all_rows:
@@ -78,9 +80,10 @@ def _read(request: ReportRequest, data: str, model: Estimator, console: Console)
     if target is not None and table[target].null_count:
         console.note(f"{table[target].null_count} rows have no target and are left out")
         table = table.filter(pc.is_valid(table[target]))
-    rows: dict[str, Any] = {"X": table.select(needed), "exposure": exposure}
-    if isinstance(exposure, str):
-        rows["exposure"] = numbers(table, exposure, "--exposure")
+    rows: dict[str, Any] = {"X": table.select(needed), **vars(given)}
+    for argument, role in vars(given).items():
+        if isinstance(role, str):
+            rows[argument] = numbers(table, role, f"--{argument}")
     if target is not None:
         rows["y"] = target_values(table[target], model.family_)
         if weight is not None:

@@ -27,6 +27,11 @@ BLOCK_SIZE = 1 << 20
 _MAX_BLOCK_SIZE = 1 << 30  # Arrow counts them with 32 bits
 
 TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
+#: As ``lanam.families`` has them, which ``lanam --help`` does not load.
+LikelihoodName = StrEnum(
+    "LikelihoodName",
+    "auto gaussian lognormal student gamma tweedie poisson negative_binomial binomial",
+)
 Noise = StrEnum("Noise", ["auto", "constant"])
 Form = StrEnum("Form", ["json", "csv", "sql", "onnx"])
 Database = StrEnum("Database", ["sqlite", "duckdb", "standard"])
@@ -43,6 +48,13 @@ def _fraction(least: float, most: float) -> _Check:
         raise typer.BadParameter(f"{value:g} is not between {least:g} and {most:g}{hint}")
 
     return check
+
+
+def _seconds(value: float | None) -> float | None:
+    """A check of a number of seconds."""
+    if value is None or 0.0 < value < float("inf"):
+        return value
+    raise typer.BadParameter(f"{value:g} is not a positive number of seconds")
 
 
 _PROBABILITY = _fraction(0.001, 0.999)
@@ -84,6 +96,9 @@ _TABLES = (
     "A table: .csv (or .csv.gz), .parquet, - for CSV from stdin, or a folder or glob of files.",
 )
 _EXPOSURE = ("COLUMN", "Exposure of the counts: a column, or one number for all rows.")
+_TRIALS = ("COLUMN", "Trials of the successes: a column, or one number for all rows.")
+_OFFSET = ("COLUMN", "Offset on the scale of the link: a column, or one number for all rows.")
+_CAUSE = ("CODE", "Of a survival model with competing risks, the cause.")
 _COVERAGE = ("FRACTION", "Probability of the credible bands: 0.9 for 90%.")
 
 
@@ -162,7 +177,32 @@ class FitRequest(TableRequest):
         None, "COLUMNS", "Columns to leave out, such as identifiers: a,b."
     )
     sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
+    likelihood: LikelihoodName | None = _option(
+        None, None, "Distribution of the target: gaussian by default, poisson with --task counts."
+    )
     exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
+    trials: str | None = _option(
+        None, "COLUMN", "Column of the trials, with --likelihood binomial."
+    )
+    offset: str | None = _option(None, "COLUMN", "Column of the offset, a known part of the link.")
+    tweedie_power: str = _option(
+        DEFAULTS.tweedie_power, "POWER", "With --likelihood tweedie: auto, or a number such as 1.5."
+    )
+    time: str | None = _option(
+        None, "COLUMN", "For survival, the column of the time of follow-up.", "--time"
+    )
+    event: str | None = _option(
+        None,
+        "COLUMN",
+        "For survival, the column of the event: 0 is censored, other whole numbers are causes.",
+        "--event",
+    )
+    entry: str | None = _option(
+        None,
+        "COLUMN",
+        "For survival, the column of the time from which a row is at risk.",
+        "--entry",
+    )
     paper: bool = _flag(
         "Train networks by gradient descent, with all settings of the paper.", "--paper"
     )
@@ -170,6 +210,15 @@ class FitRequest(TableRequest):
         None,
         "PAIRS",
         "Pairwise interactions: auto (the default; none with --paper), a number, or pairs such as a:b,c:d.",
+    )
+    max_pairs: int = _option(
+        DEFAULTS.max_pairs, "N", "The most interactions that auto adds.", least=1
+    )
+    time_budget: float | None = _option(
+        None,
+        "SECONDS",
+        "Seconds after which the search for interactions ends, with those found until then.",
+        check=_seconds,
     )
     noise: Noise = _option(
         Noise.auto,
@@ -232,11 +281,18 @@ class PredictRequest(TableRequest):
     std: bool = _flag("Add predictive standard deviations.", "--std")
     terms: bool = _flag("Add the contribution of each term.", "--terms")
     proba: bool = _flag("Add the probability of each class.", "--proba")
+    times: str | None = _option(
+        None,
+        "TIMES",
+        "Add survival until these times and, of several causes, their incidence: 365,730.",
+    )
     keep: list[str] | None = _option(
         None, "COLUMNS", "Columns of the table to copy to the output: id,name."
     )
     all_columns: bool = _flag("Copy all columns of the table to the output.", "--all-columns")
     exposure: str | None = _option(None, *_EXPOSURE)
+    trials: str | None = _option(None, *_TRIALS)
+    offset: str | None = _option(None, *_OFFSET)
     prefix: str = _option("", "TEXT", "Prefix of the names of output columns.")
     block_size: int = _option(
         BLOCK_SIZE,
@@ -269,6 +325,7 @@ class ExplainRequest(TableRequest):
         None, "FILE", "Plot to this file: .png, .svg or .pdf.", "--output", "-o"
     )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,12 +349,15 @@ class ReportRequest(TableRequest):
         None, "COLUMN", "Column of sample weights; by default that of the fit.", "--weight"
     )
     exposure: str | None = _option(None, *_EXPOSURE)
+    trials: str | None = _option(None, *_TRIALS)
+    offset: str | None = _option(None, *_OFFSET)
     title: str | None = _option(None, "TEXT", "Title of the report.")
     rows: int = _option(200, "N", "Number of example rows in the report; 0 for none.", least=0)
     all_rows: bool = _flag(
         "Use all rows of the table of the fit, also training rows.", "--all-rows"
     )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,6 +378,7 @@ class ExportRequest(Request):
     bands: int | None = _option(
         None, "N", "For CSV: about N bands per numeric column, relative to base levels."
     )
+    cause: int | None = _option(None, *_CAUSE)
     no_variance: bool = _flag("Export the mean only, which is shorter and faster.", "--no-variance")
 
 

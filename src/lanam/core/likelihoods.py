@@ -3,12 +3,18 @@
 Each family (``lanam.families``) has one: the log-density, its gradient and its curvature in ``f``
 (``gamma`` of the paper's eq. for ``Sigma_d``), all per row and without weights. With several outputs,
 ``f`` and the gradient have one column per output, and the curvature is one matrix per row.
+
+A likelihood is a value: its own parameters (the shape of a Gamma distribution, the cut points of grades)
+are fields, which are learned with the functions (``core/inference/own_parameters.py``).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -25,6 +31,10 @@ class Likelihood(ABC):
     name: ClassVar[str]
     #: whether the log-density is quadratic in ``f``, so that one expansion is exact
     quadratic: ClassVar[bool] = False
+    #: whether ``f`` has the unit of ``y``, which is then standardised for the fit
+    standardised: ClassVar[bool] = False
+    #: its own parameters that are learned, all positive: names of fields, and their bounds
+    learned: ClassVar[Mapping[str, tuple[float, float]]] = MappingProxyType({})
     #: bounds of the factor by which the variance of ``y`` exceeds the likelihood's own: a Gaussian's noise
     #: variance (in units of the response's), the dispersion of counts; None where there is none to learn
     noise_bounds: ClassVar[tuple[float, float] | None] = None
@@ -48,9 +58,41 @@ class Likelihood(ABC):
         """``Q`` (C, C - 1), from outputs to classes, where there are several outputs."""
         return None
 
+    # its own parameters
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The values of the parameters that are learned; empty where there are none."""
+        return tuple(float(getattr(self, name)) for name in self.learned)
+
+    @property
+    def named_parameters(self) -> dict[str, float | list[float]]:
+        """The same by name."""
+        return dict(zip(self.learned, self.parameters, strict=True))
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """The bounds of the parameters."""
+        return tuple(self.learned.values())
+
+    def with_parameters(self, values: Sequence[float]) -> Self:
+        """The same likelihood with other parameters."""
+        named = dict(zip(self.learned, values, strict=True))
+        return cast(Self, replace(cast(Any, self), **named)) if named else self
+
+    def in_unit(self, scale: float) -> Self:
+        """The likelihood of ``scale * y`` and ``scale * f``, where these have the same unit."""
+        return self
+
+    # of rows
+
     @abstractmethod
     def log_prob(self, y: Array, f: Array) -> Array:
         """Log-density at unit noise, up to terms that do not depend on ``f``."""
+
+    def normaliser(self, y: Array, precision: Array | None) -> Array | None:
+        """What a log-density that scales with the row's ``precision`` has besides; None for nothing."""
+        return None
 
     @abstractmethod
     def gradient(self, y: Array, f: Array) -> Array:
@@ -63,6 +105,10 @@ class Likelihood(ABC):
     @abstractmethod
     def fit_intercept_only(self, y: Array, weight: Array) -> Intercept:
         """The intercept of the best constant model."""
+
+    def deviance(self, y: Array, f: Array) -> Array:
+        """Twice what the best prediction of each row alone would gain, in units of the dispersion."""
+        return np.asarray(-2.0 * self.log_prob(y, f))
 
     def pearson(self, y: Array, f: Array) -> Array:
         """Squared deviations from the mean in units of the variance at dispersion one."""

@@ -273,12 +273,14 @@ def _concatenated(tables: Sequence[EncodedRows]) -> EncodedRows:
         return tables[0]
     columns = np.empty((sum(map(len, tables)), tables[0].columns.shape[1]), order="F")
     np.concatenate([table.columns for table in tables], out=columns)
-    return EncodedRows(
+    rows = EncodedRows(
         columns,
         np.concatenate([table.response for table in tables]),
         np.concatenate([table.weight for table in tables]),
         tables[0].number,
     )
+    extras = zip(*(table.extras for table in tables), strict=True)
+    return rows.with_extras(*map(np.concatenate, extras))
 
 
 class _Keeping:

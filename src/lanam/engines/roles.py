@@ -1,11 +1,12 @@
-"""The roles of the columns of a table in chunks, and targets, weights and exposures of its rows."""
+"""The roles of a chunked table's columns, and targets, weights, exposures and offsets of its rows."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,14 @@ from lanam.errors import InputError, Line
 from lanam.families import Family
 from lanam.inputs import (
     plain_labels,
-    read_exposure,
+    read_given,
     read_response,
     read_weights,
     refuse_missing_target,
 )
+
+#: Arguments of ``fit`` that may name columns.
+ROW_ARGUMENTS = ("target", "sample_weight", "exposure", "trials", "offset")
 
 #: Code that drops rows without a value.
 _DROP = {
@@ -31,20 +35,72 @@ _DROP = {
 }
 
 
+#: The name of a column, one number for all rows, or None.
+Role: TypeAlias = str | float | None
+
+
+@dataclass(frozen=True)
+class Given:
+    """What predictions of rows depend on besides features."""
+
+    exposure: Role = None
+    trials: Role = None
+    offset: Role = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns among these."""
+        return tuple(role for role in vars(self).values() if isinstance(role, str))
+
+    @property
+    def size(self) -> tuple[str, Role]:
+        """What y was counted over: the argument, and its role."""
+        return ("exposure", self.exposure) if self.trials is None else ("trials", self.trials)
+
+    def of_row(self) -> dict[str, float]:
+        """Some values for one row."""
+        usual = {"exposure": 1.0, "trials": 1.0, "offset": 0.0}
+        return {name: usual[name] for name, role in vars(self).items() if role is not None}
+
+    def of_chunk(self, chunk: Chunk) -> dict[str, Array]:
+        """The arguments for the rows of a chunk."""
+        return {
+            name: _read_role(chunk, name, role)
+            for name, role in vars(self).items()
+            if role is not None
+        }
+
+
+def _read_role(chunk: Chunk, argument: str, role: Role) -> Array:
+    n_rows, read = len(chunk.frame), partial(read_given, argument=argument)
+    if not isinstance(role, str):
+        return read(role, n_rows)
+    frame: Any = as_frame(chunk.frame)
+    with in_chunk(chunk, role):
+        return read(frame[role].to_numpy(), n_rows)
+
+
 @dataclass(frozen=True)
 class Roles:
-    """The roles of columns; an exposure may also be one number for all rows."""
+    """The roles of columns; exposure, trials and offset may also be one number for all rows."""
 
     target: str
     weight: str | None
-    exposure: str | float | None
+    exposure: Role
     features: tuple[str, ...]
+    trials: Role = None
+    offset: Role = None
+
+    @property
+    def given(self) -> Given:
+        """What predictions depend on besides features."""
+        return Given(self.exposure, self.trials, self.offset)
 
     @property
     def others(self) -> tuple[str, ...]:
         """The columns that are not features."""
-        exposure = self.exposure if isinstance(self.exposure, str) else None
-        return tuple(name for name in (self.target, self.weight, exposure) if name is not None)
+        named = (self.target, self.weight, *self.given.columns)
+        return tuple(name for name in named if name is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,11 +113,11 @@ def find_features(
 ) -> tuple[str, ...]:
     """The columns of a table that are features: not in ``drop``, and not named by an argument.
 
-    Strings among the ``arguments`` target, sample_weight and exposure are names of columns.
+    Strings among the ``arguments`` are names of columns.
     """
     named: dict[str, str] = {}
-    for argument in ("target", "sample_weight", "exposure"):
-        if not isinstance(name := arguments.get(argument), str):
+    for argument, name in arguments.items():
+        if not isinstance(name, str):
             continue
         find_column(name, names, argument)
         if name in named:
@@ -79,23 +135,34 @@ def find_features(
 
 
 def read_roles(
-    source: Source, target: Any, weight: Any = None, exposure: Any = None, drop: Sequence[str] = ()
+    source: Source,
+    target: Any,
+    weight: Any = None,
+    exposure: Any = None,
+    drop: Sequence[str] = (),
+    trials: Any = None,
+    offset: Any = None,
 ) -> Roles:
     """The roles of the columns of a table in chunks, all of which are named."""
     if not isinstance(target, str):
         raise source.unnamed_target()
     weight = _require_name(weight, source, "sample_weight")
-    exposure = read_exposure_role(source, exposure)
-    arguments = {"target": target, "sample_weight": weight, "exposure": exposure}
+    given = find_given(source, exposure, trials, offset)
+    arguments = {"target": target, "sample_weight": weight, **vars(given)}
     features = find_features(arguments, drop, source.names, source.title)
-    return Roles(target, weight, exposure, features)
+    return Roles(target, weight, given.exposure, features, given.trials, given.offset)
 
 
-def read_exposure_role(source: Source, exposure: Any) -> str | float | None:
-    """The exposure of a table in chunks: the name of a column, one number for all rows, or None."""
-    if isinstance(exposure, numbers.Real):
-        return float(read_exposure(exposure, 1)[0])
-    return _require_name(exposure, source, "exposure")
+def find_given(source: Source, exposure: Any, trials: Any = None, offset: Any = None) -> Given:
+    """Arguments of a table in chunks: the name of a column, one number for all rows, or None."""
+
+    def role(argument: str, value: Any) -> Role:
+        if isinstance(value, numbers.Real):
+            return float(read_given(value, 1, argument)[0])
+        return _require_name(value, source, argument)
+
+    values = {"exposure": exposure, "trials": trials, "offset": offset}
+    return Given(**{argument: role(argument, value) for argument, value in values.items()})
 
 
 def _require_name(value: Any, source: Source, argument: str) -> str | None:
@@ -121,6 +188,7 @@ class Targets:
     values: NDArray[Any]
     #: class labels, some of which may have no row
     labels: NDArray[Any]
+    offset: Array | None = None
 
 
 def read_targets(chunk: Chunk, roles: Roles, family: Family) -> Targets:
@@ -140,18 +208,13 @@ def read_targets(chunk: Chunk, roles: Roles, family: Family) -> Targets:
             values = np.arange(len(labels)) if positions is None else positions
         else:
             values = family.check(read_response(series.to_numpy(), "LANAMRegressor", chunk=True))
-    exposure = read_exposures(chunk, roles.exposure)
+    exposure = _read_role(chunk, *roles.given.size)
     weighted = slice(None) if weight.all() else weight > 0.0
-    return Targets(weighted, weight[weighted], exposure[weighted], values[weighted], labels)
-
-
-def read_exposures(chunk: Chunk, exposure: str | float | None) -> Array:
-    """The exposures of a chunk's rows: a column, one number, or one by default."""
-    if not isinstance(exposure, str):
-        return read_exposure(exposure, len(chunk.frame))
-    frame: Any = as_frame(chunk.frame)
-    with in_chunk(chunk, exposure):
-        return read_exposure(frame[exposure].to_numpy(), len(frame))
+    parts = weight[weighted], exposure[weighted], values[weighted]
+    offset = None
+    if roles.offset is not None:
+        offset = _read_role(chunk, "offset", roles.offset)[weighted]
+    return Targets(weighted, *parts, labels, offset)
 
 
 def _refuse_missing_target(series: Any) -> None:

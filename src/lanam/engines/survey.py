@@ -34,6 +34,7 @@ from lanam.engines.dictionaries import dictionary_encode
 from lanam.engines.interface import Chunk, Source, in_chunk
 from lanam.engines.roles import Roles, Targets, read_targets
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
+from lanam.families.base import Encoded
 from lanam.families.labels import number_labels
 from lanam.inputs import require_enough
 
@@ -63,17 +64,18 @@ class Encoder:
         if not isinstance(targets.weighted, slice):
             columns = np.asfortranarray(columns[targets.weighted])
         with in_chunk(chunk, self.roles.target):
-            return EncodedRows(columns, *self._response(targets), chunk.number)
+            return self._response(targets).with_columns(columns, chunk.number)
 
-    def _response(self, targets: Targets) -> tuple[Array, Array]:
+    def _response(self, targets: Targets) -> Encoded:
         values, labels = targets.values, targets.labels
         if not len(labels):
-            return self.encoding.response(values, targets.weight, targets.exposure)
+            given = targets.weight, targets.exposure, targets.offset
+            return self.encoding.response(values, *given)
         # Encoded once per label instead of once per row; labels without rows may be no classes.
         present = np.flatnonzero(np.bincount(values, minlength=len(labels)))
         codes = np.zeros(len(labels))
         codes[present] = number_labels(labels[present], self.encoding.classes)
-        return codes[values], targets.weight
+        return Encoded(codes[values], targets.weight, targets.offset)
 
 
 def _encode(frame: Any, schema: Schema) -> Array:
@@ -132,12 +134,15 @@ def survey(
         if _needs_survey(dtypes[index], index in declared)
     }
     columns = tuple(surveyed)
+    needed = roles
     if family.needs_statistics:
-        needed = roles if family.takes_exposure else replace(roles, exposure=None)
+        needed = replace(roles, offset=None)
+        if not (family.takes_exposure or family.takes_trials):
+            needed = replace(needed, exposure=None, trials=None)
         columns += needed.others
     result = _Survey()
     if columns:
-        job = partial(_survey_chunks, roles, family, surveyed, source.title)
+        job = partial(_survey_chunks, needed, family, surveyed, source.title)
         result = source.reduce(columns, job, partial(_merge, source.title))
     kinds = [
         _learn(name, dtype.holds, result.columns[name], source.title)

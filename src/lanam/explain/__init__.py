@@ -20,6 +20,7 @@ model: ``difference``, ``differences`` and ``evaluate``.
 """
 
 from lanam.explain.bands import importance_std, require_coverage
+from lanam.explain.curves import SurvivalCurves
 from lanam.explain.differences import Compared, Contrast, Difference
 from lanam.explain.portable import PortableModel, explain_portable
 from lanam.explain.printed import response_words, row_text
@@ -49,6 +50,7 @@ __all__ = [
     "Shape",
     "Surface",
     "SurfaceAxis",
+    "SurvivalCurves",
     "TabulatedTerm",
     "Term",
     "class_labels",

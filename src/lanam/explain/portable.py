@@ -116,7 +116,7 @@ class PortableModel(OnLinkScale):
     factor
         (R, R), lower triangular.
     noise_variance
-        Of Gaussian noise; for counts, the dispersion; 0 for classes.
+        Of Gaussian noise; for counts and amounts, the dispersion; 0 for classes.
     missing_variance
         Additional noise variance of a missing value in each column.
     log_noise, noise_tables
@@ -138,6 +138,14 @@ class PortableModel(OnLinkScale):
     log_noise: float = 0.0
     noise_tables: tuple[TermTable, ...] = ()
     shape: NoiseShape | None = None
+
+    @property
+    def noise_components(self) -> list[tuple[float, float, float]]:
+        """Weight, mean and standard deviation of each Gaussian of the noise, in units of the noise."""
+        shape = self.shape or GAUSSIAN
+        return list(
+            zip(shape.weights.tolist(), shape.means.tolist(), shape.stds.tolist(), strict=True)
+        )
 
 
 def explain_portable(

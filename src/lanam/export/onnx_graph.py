@@ -396,6 +396,54 @@ def _number_response(
     _name_result(graph, graph("Add", variances, _noise(graph, model)), "observation_variance", 1)
 
 
+def _lognormal_response(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
+) -> None:
+    """Moments of the exponential of a mixture: each component's are ``exp(k m + k^2 v / 2)``."""
+    noise = _noise(graph, model)
+    root = graph("Sqrt", noise)
+
+    def moment(order: float) -> str:
+        parts = []
+        for weight, centre, std in model.portable.noise_components:
+            at = graph("Add", mean, graph("Mul", root, centre))
+            spread = graph("Add", variances, graph("Mul", noise, std**2))
+            both = graph("Add", graph("Mul", at, order), graph("Mul", spread, 0.5 * order**2))
+            parts.append(graph("Mul", _exponential(graph, both), weight))
+        return graph.sum_of(parts)
+
+    first = moment(1.0)
+    _name_result(graph, first, "prediction", 1)
+    variance = graph("Sub", moment(2.0), graph("Mul", first, first))
+    _name_result(graph, variance, "observation_variance", 1)
+
+
+def _relative_variance(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str
+) -> tuple[str, str]:
+    """The mean of a log link, and the variance of an amount with the dispersion."""
+    first = _exponential(graph, graph("Add", mean, graph("Mul", variances, 0.5)))
+    second = graph("Mul", graph("Exp", variances), 1.0 + model.portable.noise_variance)
+    square = graph("Mul", first, first)
+    return first, graph("Mul", square, graph("Sub", second, graph.constant(1.0)))
+
+
+def _amount_response(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
+) -> None:
+    first, variance = _relative_variance(graph, model, mean, variances)
+    _name_result(graph, first, "prediction", 1)
+    _name_result(graph, variance, "observation_variance", 1)
+
+
+def _clustered_response(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
+) -> None:
+    first, variance = _relative_variance(graph, model, mean, variances)
+    _name_result(graph, first, "prediction", 1)
+    _name_result(graph, graph("Add", first, variance), "observation_variance", 1)
+
+
 def _count_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
     half = graph("Mul", variances, 0.5)
     rate = _exponential(graph, graph("Add", mean, half))
@@ -406,6 +454,25 @@ def _count_response(graph: _Graph, model: CompleteModel, mean: str, variances: s
     second = graph("Mul", graph("Exp", variances), graph("Add", excess, one))
     square = graph("Mul", graph("Mul", rate, rate), graph("Sub", second, one))
     _name_result(graph, graph("Add", rate, square), "observation_variance", 1)
+
+
+def _trial_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
+    """Of one trial."""
+    one = graph.constant(1.0)
+    odds = _moderated(graph, mean, variances)
+    other = graph("Add", one, _exponential(graph, graph("Neg", odds)))
+    probability = graph("Div", one, other)
+    _name_result(graph, probability, "prediction", 1)
+    rest = graph("Sub", one, probability)
+    _name_result(graph, graph("Mul", probability, rest), "observation_variance", 1)
+
+
+def _hazard_response(graph: _Graph, _: CompleteModel, mean: str, variances: str, __: str) -> None:
+    # At the mean of its logarithm, as curves have it; and the variance of a lognormal hazard.
+    _name_result(graph, _exponential(graph, mean), "prediction", 1)
+    square = _exponential(graph, graph("Add", graph("Mul", mean, 2.0), variances))
+    spread = graph("Sub", graph("Exp", variances), graph.constant(1.0))
+    _name_result(graph, graph("Mul", square, spread), "observation_variance", 1)
 
 
 def _two_classes_response(
@@ -442,9 +509,15 @@ def _classes_response(
 
 _RESPONSES = {
     "gaussian": _number_response,
+    "student": _number_response,
+    "lognormal": _lognormal_response,
+    "gamma": _amount_response,
+    "negative_binomial": _clustered_response,
+    "binomial": _trial_response,
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "survival": _hazard_response,
 }
 
 

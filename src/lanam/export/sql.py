@@ -549,29 +549,70 @@ class _Query:
     def _responses(self, means: list[str]) -> list[str]:
         """Mean, variance and prediction, in the order of their names."""
         variances = [f"v{c}_{c}" for c in range(len(means))]
-        return [*means, *variances, *hook_of(_RESPONSES, self.model.portable)(len(means))]
+        return [
+            *means,
+            *variances,
+            *hook_of(_RESPONSES, self.model.portable)(self.model.portable, len(means)),
+        ]
 
 
 # Predictions from means m0, m1, ... and covariances v0_0, v0_1, ..., by family.
 
 
-def _number_response(_: int) -> list[str]:
+def _number_response(_: PortableModel, __: int) -> list[str]:
     return ["m0", "v0_0 + noise"]
 
 
-def _count_response(_: int) -> list[str]:
+def _lognormal_response(portable: PortableModel, _: int) -> list[str]:
+    """Moments of the exponential of a mixture: each component's are ``exp(k m + k^2 v / 2)``."""
+
+    def moment(order: float) -> str:
+        def part(weight: float, mean: float, std: float) -> str:
+            centre = f"m0 + {number(mean)} * sqrt(noise)"
+            spread = f"(v0_0 + {number(std**2)} * noise)"
+            both = f"({number(order)} * ({centre}) + {number(0.5 * order**2)} * {spread})"
+            return f"{number(weight)} * {exponential(both)}"
+
+        return f"({total([part(*each) for each in portable.noise_components])})"
+
+    return [moment(1.0), f"{moment(2.0)} - {moment(1.0)} * {moment(1.0)}"]
+
+
+def _amount_response(_: PortableModel, __: int) -> list[str]:
+    mean = exponential("(m0 + 0.5e0 * v0_0)")
+    return [mean, f"{mean} * {mean} * (exp(v0_0) * (1e0 + noise) - 1e0)"]
+
+
+def _clustered_response(_: PortableModel, __: int) -> list[str]:
+    mean, variance = _amount_response(_, __)
+    return [mean, f"{mean} + {variance}"]
+
+
+def _count_response(_: PortableModel, __: int) -> list[str]:
     rate = exponential("(m0 + 0.5e0 * v0_0)")
     # The variance of a rate, and of a count given its rate (poisson_lognormal.dispersed).
     beyond = f"(exp(v0_0) * (1e0 + (noise - 1e0) / {rate}) - 1e0)"
     return [rate, f"{rate} + {rate} * {rate} * {beyond}"]
 
 
-def _two_classes_response(_: int) -> list[str]:
+def _trial_response(portable: PortableModel, n_classes: int) -> list[str]:
+    """Of one trial."""
+    other, probability = _two_classes_response(portable, n_classes)
+    return [probability, f"({probability}) * ({other})"]
+
+
+def _hazard_response(_: PortableModel, __: int) -> list[str]:
+    # At the mean of its logarithm, as curves have it; and the variance of a lognormal hazard.
+    spread = f"(exp(v0_0) - 1e0) * {exponential('(2e0 * m0 + v0_0)')}"
+    return [exponential("m0"), spread]
+
+
+def _two_classes_response(_: PortableModel, __: int) -> list[str]:
     odds = f"(m0 / sqrt(1e0 + {number(math.pi / 8.0)} * v0_0))"
     return [f"1e0 / (1e0 + {exponential(f'({sign}{odds})')})" for sign in ("", "-")]
 
 
-def _classes_response(n_classes: int) -> list[str]:
+def _classes_response(_: PortableModel, n_classes: int) -> list[str]:
     shares = []
     for c in range(n_classes):
         others = []
@@ -587,9 +628,15 @@ def _classes_response(n_classes: int) -> list[str]:
 
 _RESPONSES = {
     "gaussian": _number_response,
+    "student": _number_response,
+    "lognormal": _lognormal_response,
+    "gamma": _amount_response,
+    "negative_binomial": _clustered_response,
+    "binomial": _trial_response,
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "survival": _hazard_response,
 }
 
 

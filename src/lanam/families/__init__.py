@@ -5,18 +5,36 @@ from __future__ import annotations
 from lanam.errors import InputError, choose
 from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.bernoulli import BernoulliFamily
-from lanam.families.gaussian import GaussianFamily, NoiseFamily
+from lanam.families.binomial import BinomialFamily
+from lanam.families.gamma import GammaFamily
+from lanam.families.gaussian import AnyFamily, GaussianFamily, NoiseFamily
 from lanam.families.labels import ClassFamily
+from lanam.families.lognormal import LognormalFamily
+from lanam.families.negative_binomial import NegativeBinomialFamily
+from lanam.families.ordinal import OrdinalFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
+from lanam.families.student import StudentFamily
+from lanam.families.survival import SurvivalFamily
+from lanam.families.tweedie import TweedieFamily
 
 __all__ = [
+    "ANY",
+    "AUTO",
     "BERNOULLI",
+    "BINOMIAL",
     "FAMILIES",
+    "GAMMA",
     "GAUSSIAN",
+    "LOGNORMAL",
+    "NEGATIVE_BINOMIAL",
     "NOISE",
+    "ORDINAL",
     "POISSON",
     "SOFTMAX",
+    "STUDENT",
+    "SURVIVAL",
+    "TWEEDIE",
     "ClassFamily",
     "Encoding",
     "Family",
@@ -25,13 +43,27 @@ __all__ = [
     "numeric_families",
 ]
 
-GAUSSIAN, POISSON = GaussianFamily(), PoissonFamily()
-BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
+GAUSSIAN, LOGNORMAL, STUDENT = GaussianFamily(), LognormalFamily(), StudentFamily()
+GAMMA, TWEEDIE, BINOMIAL = GammaFamily(), TweedieFamily(), BinomialFamily()
+POISSON, NEGATIVE_BINOMIAL = PoissonFamily(), NegativeBinomialFamily()
+BERNOULLI, SOFTMAX, ORDINAL = BernoulliFamily(), SoftmaxFamily(), OrdinalFamily()
 NOISE = NoiseFamily()
+
+#: Of an estimator of its own.
+SURVIVAL = SurvivalFamily()
+
+#: The value of ``likelihood`` that leaves the family to the evidence, and a family that takes all
+#: arguments.
+AUTO = "auto"
+ANY = AnyFamily()
 
 #: Families by their tag in fitted models and files; a new one is added here.
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (GAUSSIAN, POISSON, BERNOULLI, SOFTMAX, NOISE)
+    family.name: family
+    for family in (
+        *(GAUSSIAN, LOGNORMAL, STUDENT, GAMMA, TWEEDIE, POISSON, NEGATIVE_BINOMIAL, BINOMIAL),
+        *(BERNOULLI, SOFTMAX, ORDINAL, SURVIVAL, NOISE),
+    )
 }
 
 
@@ -42,15 +74,18 @@ def find_family(tag: str) -> Family:
     --------
     >>> find_family("poisson").link.name
     'log'
-    >>> find_family("gamma")
+    >>> find_family("cauchy")
     Traceback (most recent call last):
         ...
-    lanam.errors.InputError: likelihood='gamma' is not known: choose 'gaussian' or 'poisson'
+    lanam.errors.InputError: likelihood='cauchy' is not known: choose 'gaussian', 'lognormal', ...
     """
     if isinstance(tag, str) and tag in FAMILIES:
         return FAMILIES[tag]
     raise InputError(
-        "{given} is not known", choose(*numeric_families()), argument="likelihood", value=tag
+        "{given} is not known",
+        choose(*numeric_families(), AUTO),
+        argument="likelihood",
+        value=tag,
     )
 
 
@@ -59,5 +94,5 @@ def numeric_families() -> tuple[str, ...]:
     return tuple(
         name
         for name, family in FAMILIES.items()
-        if not isinstance(family, ClassFamily) and family is not NOISE
+        if not isinstance(family, ClassFamily) and family not in (NOISE, SURVIVAL)
     )

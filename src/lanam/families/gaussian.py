@@ -12,7 +12,7 @@ from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
 from lanam.core.noise.residuals import LogVariance
-from lanam.families.base import Family
+from lanam.families.base import Family, NewRows
 from lanam.families.links import Link, Words
 
 
@@ -22,6 +22,7 @@ class Gaussian(Likelihood):
 
     name = "gaussian"
     quadratic = True
+    standardised = True
     #: in units of the response's variance
     noise_bounds = (1e-6, 4.0)
     heteroscedastic = True
@@ -54,16 +55,23 @@ class GaussianFamily(Family):
     def mean(self, mean: Array, variance: Array) -> Array:
         return mean
 
-    def predict(self, model: FittedModel, columns: Array, exposure: Array) -> Array:
+    def predict(self, model: FittedModel, rows: NewRows) -> Array:
         """Means alone are cheaper than distributions."""
-        return scoring.link_mean(model, columns)
+        return rows.mean(model)
 
-    def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
+    def predictive(self, model: FittedModel, rows: NewRows) -> Predictive:
         """Mixtures of Gaussians, scaled by each row's noise."""
-        return scoring.predictive(model, columns)
+        return scoring.predictive(model, rows.columns, rows.offset)
 
     def noise_std(self, model: FittedModel) -> float:
         return float(np.sqrt(model.noise_variance))
+
+
+class AnyFamily(GaussianFamily):
+    """Before the family is chosen: takes exposures and trials, which decide what suits."""
+
+    takes_exposure = True
+    takes_trials = True
 
 
 class NoiseFamily(Family):

@@ -64,6 +64,14 @@ class ClassFamily(Family):
     ) -> tuple[Array, Array]:
         return number_labels(target, encoding.classes).astype(np.float64), weight
 
+    def explained(self, classes: NDArray[Any]) -> NDArray[Any]:
+        """The labels by which explanations name what contributions are to."""
+        return classes
+
+    def at_link(self, link: Array) -> Array:
+        """Probabilities at points of the link scale: of the second of two classes, or of all."""
+        return self.link.inverse(link)
+
     @abstractmethod
     def decision(self, mean: Array, variance: Array) -> Array:
         """Log-odds or log-probabilities, averaged over the posterior of the link."""

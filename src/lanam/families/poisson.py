@@ -12,11 +12,10 @@ from scipy.special import gammaln, xlogy
 
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
-from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
-from lanam.errors import InputError
-from lanam.families.base import Encoding, Family, Statistics
+from lanam.families.base import Encoding, Family, NewRows, Statistics
+from lanam.families.checks import require_counts, require_some_events
 from lanam.families.links import LOG, Words
 from lanam.families.poisson_lognormal import PoissonLognormal
 
@@ -73,7 +72,7 @@ class PoissonFamily(Family):
     >>> import numpy as np
     >>> family, hours, counts = PoissonFamily(), np.array([24.0, 72.0]), np.array([1.0, 6.0])
     >>> encoding = family.encoding(family.statistics(counts, np.ones(2), hours))
-    >>> encoding.response(counts, np.ones(2), hours)
+    >>> encoding.response(counts, np.ones(2), hours)[:2]
     (array([2., 4.]), array([0.5, 1.5]))
     """
 
@@ -97,25 +96,13 @@ class PoissonFamily(Family):
     discrete = True
     positive = True
     takes_exposure = True
+    weighs_exposure = True
     needs_statistics = True
     least_noise, most_noise = 1.0, 1e15
 
     def check(self, y: Array) -> Array:
         """Integers of at least 0."""
-        _refuse(
-            y,
-            y < 0.0,
-            "negative values",
-            "A count is 0 or more; use {likelihood='gaussian'} for a target that can be negative.",
-        )
-        _refuse(
-            y,
-            y != np.floor(y),
-            "values that are not whole numbers",
-            "If these are rates, pass the counts as y and what they were counted over as {exposure}, for "
-            "example {fit(X, events, exposure=hours)}; for other targets use {likelihood='gaussian'}.",
-        )
-        return y
+        return require_counts(y, self.name)
 
     def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
         sums = super().statistics(target, weight, exposure)
@@ -123,12 +110,7 @@ class PoissonFamily(Family):
 
     def encoding(self, statistics: Statistics) -> Encoding:
         """Rates in units of the mean exposure."""
-        if statistics.total == 0.0:
-            # The log rate is minus infinity: where a fit would stop, and its bands, would be arbitrary.
-            raise ValueError(
-                "y is zero in every row with a positive weight: from no events a rate cannot be learned, "
-                "only that it is small. Gather rows until there is an event."
-            )
+        require_some_events(statistics.total)
         # Rounded to 40 bits: sums in another order differ in the last ones, and rates should not.
         fraction, exponent = math.frexp(statistics.exposure / statistics.weight)
         unit = math.ldexp(round(fraction * 2**40), exponent - 40)
@@ -151,18 +133,10 @@ class PoissonFamily(Family):
         """Expected counts at points of the link scale."""
         return PoissonLognormal(link, np.zeros(1), exposure).mean
 
-    def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
+    def predictive(self, model: FittedModel, rows: NewRows) -> Predictive:
         """Poisson-lognormal distributions with the dispersion of the training data."""
-        moments = (*scoring.link_moments(model, columns), exposure)
+        moments = (*rows.moments(model), rows.exposure)
         return PoissonLognormal.dispersed(*moments, model.noise_variance)
 
     def dispersion(self, model: FittedModel) -> float:
         return float(model.noise_variance)
-
-
-def _refuse(y: Array, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        values = f"{what}: {bad.sum()} of {len(y)}, the first, {y[row]:g}, in row {{row}}"
-        problem = f"{{likelihood='poisson'}} is for counts, and y has {values}"
-        raise InputError(problem, remedy, argument="y", row=row)

@@ -41,10 +41,20 @@ from lanam.metrics.scores import (
     quantile_calibration_error,
     rmse,
 )
+from lanam.metrics.survival import (
+    DCalibration,
+    d_calibration,
+    harrell_c,
+    integrated_brier_score,
+    survival_brier_score,
+    time_dependent_auc,
+    uno_c,
+)
 
 __all__ = [
     "CalibrationCurve",
     "CoverageReport",
+    "DCalibration",
     "Figure",
     "Performance",
     "RetentionCurve",
@@ -57,9 +67,12 @@ __all__ = [
     "coverage_report",
     "crps_gaussian",
     "crps_sample",
+    "d_calibration",
     "expected_calibration_error",
     "gaussian_nll",
     "gaussian_pit",
+    "harrell_c",
+    "integrated_brier_score",
     "interval_coverage",
     "interval_width",
     "quantile_calibration_curve",
@@ -71,5 +84,8 @@ __all__ = [
     "rmse",
     "root_brier_score",
     "skce",
+    "survival_brier_score",
+    "time_dependent_auc",
     "top_label_calibration_error",
+    "uno_c",
 ]

@@ -25,8 +25,7 @@ from lanam.metrics.classes import (
 from lanam.metrics.curves import (
     binomial_p_value,
     calibrated_range,
-    exposure_option,
-    refuse_exposure,
+    given_options,
     retention_curve,
 )
 from lanam.metrics.kernel import skce, skce_limit
@@ -59,6 +58,8 @@ def coverage_report(
     *,
     levels: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
     exposure: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     sample_weight: Weights = None,
 ) -> CoverageReport:
     """Predictive performance, and nominal against observed coverage, of a fitted model on held-out rows.
@@ -79,6 +80,8 @@ def coverage_report(
         Nominal coverages of the prediction intervals or sets.
     exposure : float or array-like of shape (n,), default=None
         For counts; required if the model was fitted with an exposure.
+    trials, offset : float or array-like of shape (n,), default=None
+        As in the model's ``predict``; required if the model was fitted with some.
     sample_weight : array-like of shape (n,), default=None
         Frequency weights: ranges under calibration are those of as many rows as their sum.
 
@@ -101,14 +104,16 @@ def coverage_report(
     if not levels:
         raise ValueError("levels is empty: pass at least one, for example (0.9, 0.95)")
     classes = is_classifier(model)
-    if classes:
-        refuse_exposure(exposure)
-    extra = {} if classes else exposure_option(model, exposure)
-    predicted = model.predict_proba(X) if classes else model.predict(X, return_std=True, **extra)
+    extra = given_options(model, exposure, trials, offset, classes=classes)
+    predicted = (
+        model.predict_proba(X, **extra) if classes else model.predict(X, return_std=True, **extra)
+    )
     with warnings.catch_warnings():  # the first prediction has reported unseen values
         warnings.simplefilter("ignore", NewValuesWarning)
         if classes:
-            return _report_of_classes(model, X, y, np.asarray(predicted), levels, sample_weight)
+            return _report_of_classes(
+                model, X, y, np.asarray(predicted), levels, sample_weight, extra
+            )
         return _report_of_intervals(model, X, y, predicted, levels, sample_weight, extra)
 
 
@@ -140,7 +145,7 @@ def _report_of_intervals(
         "rmse": rmse(target, mean, sample_weight=weight),
     }
     if not counts:
-        scores["crps"] = model.crps(X, target, sample_weight=sample_weight)
+        scores["crps"] = model.crps(X, target, sample_weight=sample_weight, **extra)
     curve = quantile_calibration_curve(
         model.predict_cdf(X, target, **extra),
         below=model.predict_cdf(X, target - 1.0, **extra) if counts else None,
@@ -157,7 +162,12 @@ def _report_of_intervals(
     return CoverageReport(
         kind="intervals",
         performance=(
-            count_performance(target, mean, exposure=extra.get("exposure"), sample_weight=weight)
+            count_performance(
+                target,
+                mean,
+                exposure=extra.get("exposure", extra.get("trials")),
+                sample_weight=weight,
+            )
             if counts
             else regression_performance(target, mean, sample_weight=weight)
         ),
@@ -180,6 +190,7 @@ def _report_of_classes(
     probabilities: Array,
     levels: Sequence[float],
     sample_weight: Weights,
+    extra: dict[str, ArrayLike],
 ) -> CoverageReport:
     numbers = class_numbers(y, model.classes_)
     index = np.arange(len(probabilities))
@@ -200,7 +211,7 @@ def _report_of_classes(
     curve = reliability_curve(truth, probability, _N_BINS, sample_weight=weight)
 
     def covered(level: float, calibrated: bool) -> _Covered:
-        sets = model.predict_set(X, coverage=level, calibrated=calibrated)
+        sets = model.predict_set(X, coverage=level, calibrated=calibrated, **extra)
         return sets[index, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
 
     return CoverageReport(

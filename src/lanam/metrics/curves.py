@@ -192,6 +192,8 @@ def retention_of(
     *,
     n_points: int = 100,
     exposure: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     sample_weight: Weights = None,
 ) -> RetentionCurve:
     """The retention curve of a fitted model.
@@ -209,6 +211,8 @@ def retention_of(
         Number of fractions of the rows.
     exposure : float or array-like of shape (n,), default=None
         For counts.
+    trials, offset : float or array-like of shape (n,), default=None
+        As in the model's ``predict``.
     sample_weight : array-like of shape (n,), default=None
 
     Examples
@@ -223,12 +227,12 @@ def retention_of(
     True
     """
     if is_classifier(model):
-        refuse_exposure(exposure)
-        probabilities = np.asarray(model.predict_proba(X))
+        extra = given_options(model, exposure, trials, offset, classes=True)
+        probabilities = np.asarray(model.predict_proba(X, **extra))
         correct = probabilities.argmax(axis=1) == class_numbers(y, model.classes_)
         uncertainty = 1.0 - probabilities.max(axis=1)
         return retention_curve(correct, uncertainty, n_points=n_points, sample_weight=sample_weight)
-    extra = exposure_option(model, exposure)
+    extra = given_options(model, exposure, trials, offset)
     mean, std = model.predict(X, return_std=True, **extra)
     error = (read_vector("y", y, len(mean)) - mean) ** 2
     return retention_curve(
@@ -236,15 +240,21 @@ def retention_of(
     )
 
 
-def exposure_option(model: Any, exposure: ArrayLike | None) -> dict[str, ArrayLike]:
-    """Keyword arguments with the exposure; an error if the model requires one and there is none."""
-    require = getattr(model, "_require_exposure", None)
+def given_options(
+    model: Any,
+    exposure: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    *,
+    classes: bool = False,
+) -> dict[str, ArrayLike]:
+    """Keyword arguments of predictions; an error if the model requires some that are missing."""
+    if classes and (exposure is not None or trials is not None):
+        name = "trials are" if exposure is None else "exposure is"
+        raise ValueError(f"{name} for counts, and the model predicts classes")
+    options = {"exposure": exposure, "trials": trials, "offset": offset}
+    given = {name: value for name, value in options.items() if value is not None}
+    require = getattr(model, "_require_given", None)
     if require is not None:
-        require(exposure)
-    return {} if exposure is None else {"exposure": exposure}
-
-
-def refuse_exposure(exposure: ArrayLike | None) -> None:
-    """Raise an error if a classifier is given an exposure."""
-    if exposure is not None:
-        raise ValueError("exposure is for counts, and the model predicts classes")
+        require(**given)
+    return given

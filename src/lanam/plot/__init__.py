@@ -9,6 +9,7 @@ from lanam.plot.calibration import plot_calibration, plot_retention
 from lanam.plot.interactions import plot_interaction, plot_interaction_matrix
 from lanam.plot.local import plot_local
 from lanam.plot.shapes import plot_shapes
+from lanam.plot.survival import plot_survival
 
 __all__ = [
     "plot_calibration",
@@ -18,4 +19,5 @@ __all__ = [
     "plot_local",
     "plot_retention",
     "plot_shapes",
+    "plot_survival",
 ]

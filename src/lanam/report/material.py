@@ -25,7 +25,7 @@ from lanam.summary import Summary
 _COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 #: Families for which the page's script computes prediction intervals (score.js).
-_SCRIPTED = ("gaussian", "poisson")
+_SCRIPTED = ("gaussian", "student", "lognormal", "poisson")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,8 @@ class Material:
         Where the model comes from; None if its file is too old to know.
     part
         What the given rows were to the fit: "training", "held out", "both" or "unknown".
+    follow_up
+        The ends of the intervals of a survival model, whose time is the last column; None for others.
     """
 
     title: str | None
@@ -108,6 +110,7 @@ class Material:
     noise_explanation: GlobalExplanation | None
     provenance: Provenance | None
     part: str
+    follow_up: Array | None = None
 
     @property
     def target(self) -> Target | None:
@@ -185,6 +188,7 @@ def gather(
         noise_explanation=model.explain_noise() if portable.noise_tables else None,
         provenance=model.provenance_,
         part=part,
+        follow_up=getattr(model, "unique_times_", None),
     )
 
 

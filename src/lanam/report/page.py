@@ -145,6 +145,7 @@ def page_data(material: Material) -> dict[str, object]:
     return {
         "link": explanation.link,
         "exposed": explanation.family.takes_exposure,
+        "follow_up": None if material.follow_up is None else material.follow_up.tolist(),
         "expected": explanation.family.words.expected,
         "classes": material.events and list(material.events),
         "n_classes": int(np.size(explanation.intercept)),
@@ -240,7 +241,9 @@ def _averages(material: Material) -> list[tuple[str, str]]:
     if target is None or family.link.several:
         return []
     if family.link.classes:
-        return [(f"{target.means[0]:.1%}", f"base rate of {events[1] if events else 'the event'}")]
+        # Of grades, the shares of all.
+        share = target.means[0] if len(target.means) == 1 else 1.0 - target.means[0]
+        return [(f"{share:.1%}", f"base rate of {events[1] if events else 'the event'}")]
     if target.exposure is None:
         return [(f"{target.means[0]:.4g}", f"mean of {target.name or 'the target'}")]
     return [

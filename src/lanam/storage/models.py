@@ -24,7 +24,7 @@ from lanam.core.model.fitted import (
 from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Axis, Categories, Entries, Grid, Knots, Levels
 from lanam.core.terms.networks import ACTIVATIONS, Architecture
-from lanam.families import FAMILIES, NOISE, find_family
+from lanam.families import FAMILIES, GAUSSIAN, NOISE, find_family
 from lanam.storage.errors import require
 from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
 from lanam.storage.values import decode, decode_all, encode
@@ -59,18 +59,20 @@ _NOISE = "noise "
 #: Keys of a model, and of a term: first those of single values, and of figures that nothing depends on.
 _SINGLE = ("likelihood", "noise_variance", "log_evidence", "stop_reason")
 _MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "noise_shape")
-#: Keys that files may lack: of models whose noise counts as known, and of older versions.
-_OPTIONAL = ("noise_df",)
+#: Keys that files may lack: of models whose noise counts as known or whose likelihood has no parameters,
+#: and of older versions.
+_OPTIONAL = ("noise_df", "parameters")
 _FIGURES = ("importance", "effective_parameters", "evidence")
 #: Types of the figures in the history that are read again, and those that must be finite. A constant target
 #: has no deviance to explain.
-_FINITE = ("parameters_per_row", "cooks_distance", "deviance_explained")
+_FINITE = ("parameters_per_row", "cooks_distance", "deviance_explained", "better_by")
 _RECORD = {
     "log_evidence": (int, float),
     **dict.fromkeys(_FINITE, (int, float)),
     "deviance_explained": (int, float, type(None)),
     "influential_row": (int, type(None)),
     "separated": (bool,),
+    "better_family": (str,),
 }
 _LARGEST_FLOAT = sys.float_info.max
 _TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
@@ -96,6 +98,7 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         "noise": None if model.noise is None else _write_noise(model.noise, arrays),
         "noise_shape": None if model.shape is None else model.shape.as_lists(),
         **({"noise_df": model.noise_df} if math.isfinite(model.noise_df) else {}),
+        **({"parameters": list(model.parameters)} if model.parameters else {}),
     }
 
 
@@ -165,7 +168,17 @@ def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> Fi
         require(find_family(likelihood).has_noise, "the noise's degrees of freedom")
         noise_df = fields.number("noise_df", _LEAST_DF)
     model = _read_sum(fields, likelihood, arrays, n_levels)
-    return replace(model, noise=noise, shape=shape, noise_df=noise_df)
+    own = _read_parameters(fields, model)
+    return replace(model, noise=noise, shape=shape, noise_df=noise_df, parameters=own)
+
+
+def _read_parameters(fields: Fields, model: FittedModel) -> tuple[float, ...]:
+    """The likelihood's own parameters, within their bounds."""
+    values = fields.numbers("parameters", 0.0) if "parameters" in fields.values else ()
+    bounds = find_family(model.likelihood).bounds_of(len(values))
+    within = [low <= value <= high for value, (low, high) in zip(values, bounds, strict=False)]
+    require(len(values) == len(bounds) and all(within), "the parameters of the likelihood")
+    return tuple(values)
 
 
 def _read_shape(content: object) -> NoiseShape:
@@ -244,6 +257,8 @@ def _read_record(value: object) -> dict[str, Any]:
             require(type(number) in kinds, f"{key!r} of the history")
             require(type(number) is not int or _is_finite(number), f"{key!r} of the history")
     require(all(_is_finite(record.get(key) or 0.0) for key in _FINITE), "the history")
+    require(record.get("better_family", GAUSSIAN.name) in FAMILIES, "the better family")
+    require(("better_family" in record) == ("better_by" in record), "the better family")
     for key, is_item in _LISTS.items():
         items = record.get(key, [])
         require(type(items) is list and all(map(is_item, items)), f"{key!r} of the history")

@@ -14,12 +14,13 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.editing import Edit
 from lanam.engines.dialects import Dialect
-from lanam.families import find_family
+from lanam.families import FAMILIES, SURVIVAL, find_family
 from lanam.provenance import Provenance
 from lanam.storage import container
 from lanam.storage.container import Contents
 from lanam.storage.errors import DamageError, ModelFileError, require
 from lanam.storage.fields import Arrays, Fields
+from lanam.storage.follow_up import SavedFollowUp, read_follow_up, write_follow_up
 from lanam.storage.models import read_model, write_model
 from lanam.storage.origins import read_provenance, write_provenance
 from lanam.storage.schemas import (
@@ -30,10 +31,11 @@ from lanam.storage.schemas import (
     write_schema,
 )
 from lanam.storage.soundness import require_sound
-from lanam.storage.values import decode_all, encode
+from lanam.storage.values import decode, decode_all, encode
 from lanam.version import __version__
 
-_REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
+_REGRESSOR, _CLASSIFIER, _SURVIVAL = "LANAMRegressor", "LANAMClassifier", "LANAMSurvival"
+_ESTIMATORS = (_REGRESSOR, _CLASSIFIER, _SURVIVAL)
 
 #: For each readable version of the format, the fields that models got later: heteroscedastic noise in
 #: version 2, residual distributions other than the Gaussian in version 3. Version 4 has infinitely wide
@@ -55,8 +57,9 @@ class SavedModel:
 
     ``estimator`` is the name of its class, ``output`` the container of ``set_output``, ``notes`` are for
     readers of the file, ``metadata`` is the user's: names with strings, numbers, booleans or None.
-    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files,
-    ``provenance`` the fit's data and date, which older files lack.
+    ``exposed`` is whether counts were fitted with exposures or trials, ``offset`` whether any family with
+    offsets, ``dialect`` that of the fit's CSV files, ``provenance`` the fit's data and date, which older
+    files lack; ``follow_up`` is of survival models.
     """
 
     estimator: str
@@ -75,20 +78,23 @@ class SavedModel:
     exposed: bool = False
     dialect: Dialect | None = None
     provenance: Provenance | None = None
+    offset: bool = False
+    family_scores: tuple[tuple[str, float], ...] = ()
+    follow_up: SavedFollowUp | None = None
 
 
 #: Keys that not every file has, and those that every file has; the calibration is in arrays.
-_OPTIONAL = ("dialect", "provenance")
+_OPTIONAL = ("dialect", "provenance", "offset", "family_scores", "follow_up")
 _KEYS = {field.name for field in fields(SavedModel)} - {"calibration", *_OPTIONAL} | {"lanam"}
 
 
 def of_estimator(estimator: Any) -> SavedModel:
     """The state of a fitted estimator, which must be one of lanam's classes."""
     name = type(estimator).__name__
-    if name not in (_REGRESSOR, _CLASSIFIER) or type(estimator).__module__.split(".")[0] != "lanam":
+    if name not in _ESTIMATORS or type(estimator).__module__.split(".")[0] != "lanam":
         raise ValueError(
-            f"{name} is not a class of lanam, and model files have no code: save a LANAMRegressor or a "
-            "LANAMClassifier, or pickle this one"
+            f"{name} is not a class of lanam, and model files have no code: save a LANAMRegressor, a "
+            "LANAMClassifier or a LANAMSurvival, or pickle this one"
         )
     parameters, notes = _plain_parameters(estimator.get_params(deep=False))
     names = getattr(estimator, "feature_names_in_", None)
@@ -109,6 +115,9 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "_exposed", False),
         getattr(estimator, "dialect_", None),
         estimator.provenance_,
+        getattr(estimator, "_has_offset", False),
+        tuple(estimator.family_scores_.scores) if hasattr(estimator, "family_scores_") else (),
+        estimator._follow_up,
     )
 
 
@@ -147,8 +156,14 @@ def to_bytes(saved: SavedModel) -> bytes:
     }
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
+    if saved.family_scores:
+        content["family_scores"] = [[name, encode(score)] for name, score in saved.family_scores]
+    if saved.offset:
+        content["offset"] = True
     if saved.provenance is not None:
         content["provenance"] = write_provenance(saved.provenance, arrays)
+    if saved.follow_up is not None:
+        content["follow_up"] = write_follow_up(saved.follow_up, arrays)
     data = container.pack(Contents(content, arrays))
     try:
         from_bytes(data)
@@ -222,8 +237,11 @@ def _read(contents: Contents) -> SavedModel:
     schema = read_schema(values["schema"])
     model = read_model(values["model"], arrays, schema.n_levels)
     classes = read_classes(values["classes"])
-    estimator = fields.text("estimator", (_REGRESSOR, _CLASSIFIER))
+    estimator = fields.text("estimator", _ESTIMATORS)
     _require_task(estimator, model, classes)
+    follow_up = None
+    if estimator == _SURVIVAL:
+        follow_up = read_follow_up(values.get("follow_up"), arrays, schema)
     fields.text("lanam")
     saved = SavedModel(
         estimator=estimator,
@@ -232,7 +250,7 @@ def _read(contents: Contents) -> SavedModel:
         schema=schema,
         n_rows=fields.whole("n_rows", 1),
         interaction_score=fields.text("interaction_score"),
-        feature_names=_read_names(fields, schema),
+        feature_names=_read_names(fields, schema, estimator),
         classes=classes,
         calibration=_read_calibration(arrays),
         edits=read_edits(values["edits"]),
@@ -242,12 +260,31 @@ def _read(contents: Contents) -> SavedModel:
         exposed=fields.flag("exposed"),
         dialect=_read_dialect(values.get("dialect"), values["metadata"]),
         provenance=read_provenance(values.get("provenance"), arrays),
+        offset="offset" in values and fields.flag("offset"),
+        family_scores=_read_scores(values.get("family_scores", [])),
+        follow_up=follow_up,
     )
-    require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
+    family = find_family(model.likelihood)
+    require(not saved.exposed or family.takes_exposure or family.takes_trials, "the exposure")
+    require(not (saved.offset and family.link.several), "the offset")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
-    require_sound(model, schema, saved.calibration)
+    for each_model in (model, *(() if follow_up is None else follow_up.others)):
+        require_sound(each_model, schema, saved.calibration)
     return saved
+
+
+def _read_scores(values: object) -> tuple[tuple[str, float], ...]:
+    """Names of families and their log evidences."""
+    require(isinstance(values, list), "the scores of families")
+    scores = []
+    for item in values if isinstance(values, list) else []:
+        require(isinstance(item, list) and len(item) == 2, "the scores of families")
+        name, score = item[0], decode(item[1])
+        require(isinstance(name, str) and name in FAMILIES, "the scores of families")
+        require(type(score) is float, "the scores of families")
+        scores.append((name, float(score)))
+    return tuple(scores)
 
 
 def _read_dialect(values: object, metadata: object) -> Dialect | None:
@@ -262,11 +299,13 @@ def _read_dialect(values: object, metadata: object) -> Dialect | None:
         raise DamageError("the dialect") from None
 
 
-def _read_names(fields: Fields, schema: Schema) -> tuple[str, ...] | None:
+def _read_names(fields: Fields, schema: Schema, estimator: str) -> tuple[str, ...] | None:
     if fields.values["feature_names"] is None:
         return None
     names = tuple(fields.items("feature_names"))
-    fields.require(names == schema.names, "feature_names")
+    # The time of follow-up is no feature.
+    inputs = schema.names[:-1] if estimator == _SURVIVAL else schema.names
+    fields.require(names == inputs, "feature_names")
     return names
 
 
@@ -282,8 +321,9 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
 
 
 def _require_task(estimator: str, model: FittedModel, classes: np.ndarray | None) -> None:
-    """A classifier has as many classes as its model, and a regressor has none."""
-    link = find_family(model.likelihood).link
-    n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
+    """A classifier has as many classes as its model, and others have none."""
+    survival = model.likelihood == SURVIVAL.name
+    require((estimator == _SURVIVAL) == survival, "the likelihood")
+    n_classes = find_family(model.likelihood).n_classes(model)
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
     require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")

@@ -72,6 +72,7 @@ def assemble(
         active[k] = replace(active[k], coupling=coupling, own_variance=variance)
     intercept = np.asarray(solution.intercept)
     missing_noise = problem.rows.missing_noise
+    own = problem.likelihood_at(state).in_unit(scale)
     uncertain_noise = units.likelihood.quadratic and solution.noise_df < CERTAIN_DF
     return FittedModel(
         likelihood=units.likelihood.name,
@@ -85,6 +86,7 @@ def assemble(
         contrasts=contrasts,
         missing_variance=None if missing_noise is None else state.noise * scale**2 * missing_noise,
         noise_df=solution.noise_df if uncertain_noise else np.inf,
+        parameters=own.parameters,
     )
 
 

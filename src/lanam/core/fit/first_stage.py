@@ -25,7 +25,7 @@ from lanam.core.rows import reading, statistics
 from lanam.core.rows.located import AnyRows, Rows, added
 from lanam.core.rows.statistics import Around
 from lanam.core.rows.tables import Totals
-from lanam.core.terms.knots import Levels, Position
+from lanam.core.terms.knots import Levels
 from lanam.core.terms.term import LevelTerm
 
 #: The least ratio of rows to sampled rows for a fit to the sample to pay off.
@@ -130,7 +130,9 @@ def _columns(stage: Stage, run: Run) -> Extension:
         replace(old, precision=np.minimum(new.precision, old.precision), values=new.values)
         for old, new in zip(state.terms, learned.terms, strict=True)
     )
-    return problem, State(terms, learned.intercept, learned.noise)
+    return problem, replace(
+        State(terms, learned.intercept, learned.noise), likelihood=learned.likelihood
+    )
 
 
 def _missing_noise(stage: Stage, run: Run) -> Extension | None:
@@ -239,16 +241,20 @@ def _level_sums(
     def of(part: Rows) -> Totals:
         gradient, curvature = around.derivatives(part.keep_terms(range(n_before)))
         for k, mean in learned.items():
-            gradient = gradient - statistics.curved(curvature, mean[part.positions[k].index])
+            gradient = gradient - statistics.curved(
+                curvature, reading.read(part.positions[k], mean)
+            )
         diagonal = statistics.own_curvature(curvature)
-        candidates = zip(part.positions[n_before:], part.sizes[n_before:], strict=True)
-        return tuple(_spread(*one, values) for one in candidates for values in (diagonal, gradient))
+        candidates = part.keep_terms(range(n_before, len(part.sizes)))
+        sums = [_entry_sums(candidates, values) for values in (diagonal, gradient)]
+        return tuple(values for one in zip(*sums, strict=True) for values in one)
 
     return added(parts, statistics.CHUNK_ROWS, of)
 
 
-def _spread(position: Position, size: int, row_values: Array) -> Array:
-    """Sums per level; a column for each of several outputs."""
+def _entry_sums(rows: Rows, row_values: Array) -> list[Array]:
+    """Sums per entry of each term; a column for each of several outputs."""
     if row_values.ndim == 1:
-        return reading.spread(position, row_values, size)
-    return np.column_stack([reading.spread(position, values, size) for values in row_values.T])
+        return statistics.entry_sums(rows, row_values)
+    outputs = (statistics.entry_sums(rows, values) for values in row_values.T)
+    return [np.column_stack(sums) for sums in zip(*outputs, strict=True)]

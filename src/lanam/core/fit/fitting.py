@@ -139,7 +139,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     """Add the requested pairs, assemble the model, and fit its noise."""
     options, prepared = run.options, run.prepared
     scored: tuple[ScoredPair, ...] = ()
-    pairs = pairs and options.interactions not in (0, ())
+    pairs = pairs and options.searches_pairs
     if pairs:
         stage, scored = second_stage(stage, run, rng)
     stage = prepared.solver.select(stage)
@@ -228,6 +228,17 @@ class SquaresFit:
     run: Run
     rng: Rng
 
+    @property
+    def n_effective(self) -> float:
+        """Its effective degrees of freedom."""
+        return self.stage.state.n_effective
+
+    def scores(self) -> Array:
+        """Log-density of each row left out, with the precisions of all rows."""
+        problem, rows = self.stage.problem, self.stage.problem.rows
+        assert isinstance(rows, Rows)
+        return Fit.at(problem, self.stage.state).without(rows).score
+
     def without(self, held_out: NDArray[np.bool_]) -> Array:
         """Log variances of some rows by a fit to the others, of the terms that all rows support.
 
@@ -260,6 +271,7 @@ def fit_squares(summary: DataSummary, options: Options, seed: int, rows: Encoded
         interactions=0,
         level_effects=False,
         n_restarts=1,
+        time_budget=None,
         diagnostics=False,
         tol=max(options.tol, _NOISE_TOL),
         max_iter=min(options.max_iter, _NOISE_ITERATIONS),

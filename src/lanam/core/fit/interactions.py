@@ -36,7 +36,6 @@ from lanam.core.terms.knots import (
     Categories,
     Levels,
     place_levels,
-    standard_inputs,
 )
 from lanam.core.terms.purity import purify
 
@@ -152,7 +151,17 @@ def _cell_sums_of_rows(
 ) -> Totals:
     def of(part: Rows) -> Totals:
         gradient, curvature = around.derivatives(part)
-        return cell_sums(part.columns, gradient, statistics.own_curvature(curvature), cells, pairs)
+        curvature = statistics.own_curvature(curvature)
+        if part.repeats is None:
+            return cell_sums(part.columns, gradient, curvature, cells, pairs)
+        # Pairs of a subject's own columns need only its sums.
+        own = [pair for pair in pairs if not part.varies(pair)]
+        varying = [pair for pair in pairs if part.varies(pair)]
+        subjects = part.columns, part.repeats.sum(gradient), part.repeats.sum(curvature)
+        rows = part.all_columns({k for pair in varying for k in pair}), gradient, curvature
+        sums = dict(zip(own, cell_sums(*subjects, cells, own), strict=True))
+        sums |= zip(varying, cell_sums(*rows, cells, varying), strict=True)
+        return tuple(sums[pair] for pair in pairs)
 
     return added(parts, 8 * statistics.CHUNK_ROWS, of)
 
@@ -161,10 +170,10 @@ def cell_sums(
     columns: Array, gradient: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
 ) -> Totals:
     """Sums of curvature and gradient in the cells of some pairs: (2, cells, outputs) each."""
-    cell = {
-        feature: number[entries.locate(columns[:, feature]).index]
-        for feature, (entries, number) in cells.items()
-    }
+    cell = {}
+    for feature in {feature for pair in pairs for feature in pair}:
+        entries, number = cells[feature]
+        cell[feature] = number[entries.locate(columns[:, feature]).index]
     size = {feature: int(number.max()) + 1 for feature, (_, number) in cells.items()}
     outputs = [np.atleast_2d(values.T) for values in (curvature, gradient)]
     totals = []
@@ -186,7 +195,7 @@ def _bin(column: ColumnSummary, *, coded: bool) -> Binned:
     cells = place_levels(distribution, _N_BINS, _N_BINS)
     cell_of_value = cells.locate(distribution.values * distribution.scale).index
     mass = sum_by(cell_of_value, distribution.mass, len(cells))
-    inputs = distribution.mass * standard_inputs(distribution)
+    inputs = distribution.mass * column.inputs
     n_points = len(cells.points)
     centres = sum_by(cell_of_value, inputs, n_points)[:n_points] / mass[:n_points]
     if cells.missing:
@@ -275,8 +284,8 @@ class Effects:
 
 def joint_precision(problem: Problem, state: State) -> Effects:
     """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
-    linear = Regression.of(problem, state, fine=True)
-    precision = marginal_precision(linear.model, linear.as_made)
+    linear = Regression.of(problem, state)
+    precision = marginal_precision(linear.model, linear.start)
     coordinates = np.arange(linear.model.intercepts.start)
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,13 +14,16 @@ from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
 from lanam.core.fit.solvers import CURVATURES, SOLVERS, find_solver
 from lanam.core.inference.options import Options
+from lanam.core.inference.own_parameters import fit_null
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
+from lanam.core.rows.follow_up import FollowUpTables
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.quadratics import tables_pay
+from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
@@ -125,7 +128,7 @@ class Run:
         n_outputs, terms = self.prepared.units.likelihood.n_outputs, self.prepared.terms
         width = sum(_width(term, self.prepared.summary) for term in terms)
         n_pairs = len(terms) * (len(terms) - 1) // 2
-        if self.options.interactions in (0, ()):
+        if not self.options.searches_pairs:
             n_pairs = 0
         return n_outputs, width * n_outputs, n_pairs
 
@@ -137,8 +140,16 @@ class Run:
         noise = problem.rows.missing_noise, problem.rows.gross_errors
         return rows if all(part is None for part in noise) else rows.with_noise(*noise)
 
+    def is_out_of_time(self) -> bool:
+        """Whether the time budget is spent."""
+        budget = self.options.time_budget
+        return budget is not None and time.perf_counter() - self.began > budget
+
     def record(self, stage: str, state: State) -> None:
-        """Append an iteration to the history, in the response's units, and report it."""
+        """Append an iteration to the history, in the response's units, and report it.
+
+        Where the time budget ends the search for interactions, training is interrupted.
+        """
         units = self.prepared.units
         noise_std = float(np.sqrt(state.noise)) * units.scale
         entry = {
@@ -152,6 +163,8 @@ class Run:
         }
         self.history.append(entry)
         self._report(entry)
+        if stage == "pairs" and self.is_out_of_time():
+            raise KeyboardInterrupt
 
     def end(self, log_evidence: float, noise_std: float) -> tuple[dict[str, Any], ...]:
         """The history, whose last record is that of the fitted model; reported once more."""
@@ -188,12 +201,22 @@ def summarise(
     n_levels: Sequence[int],
     on_summary: OnSummary | None = None,
 ) -> tuple[DataSummary, Units]:
-    """The summary of all rows with a sample of them, and the units they are fitted in."""
+    """The summary of all rows with a sample of them, and the units they are fitted in.
+
+    The units' likelihood has the own parameters of the best constant model of the sample.
+    """
     n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
-    summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
+    if isinstance(tables, FollowUpTables):
+        summary = tables.summarise(n_levels, n_sample, options.n_jobs)
+    else:
+        summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
     if on_summary is not None:
         on_summary(summary)
-    return summary, Units.of(summary.spread, likelihood)
+    units = Units.of(summary.spread, likelihood)
+    if summary.sample is not None:
+        alone = Rows.of(summary.sample, (), units)
+        units = replace(units, likelihood=fit_null(alone, likelihood))
+    return summary, units
 
 
 def prepare(
@@ -221,7 +244,7 @@ def prepare(
             unused[feature] = DUPLICATE
             continue
         distribution = column.distribution
-        knots = place_knots(distribution, options.max_knots)
+        knots = column.knots or place_knots(distribution, options.max_knots)
         if knots is None:
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
         elif n_levels and n_levels[feature] >= 0:
@@ -237,7 +260,7 @@ def prepare(
             if column.n_values <= few:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
-    if options.interactions in (0, ()):  # as large as the columns, and only pairs use them again
+    if not options.searches_pairs:  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()
     solver = find_solver(options)
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary, solver)
@@ -249,13 +272,17 @@ def rows_of(
     """All rows located among the terms' entries, at once if they are in memory."""
     if isinstance(tables, ArrayTables):
         return Rows.of(tables.table, terms, units, n_threads, tables.log)
-    n_rows, weight = summary.n_rows, summary.total_weight
+    n_rows = tables.n_rows if isinstance(tables, FollowUpTables) else summary.n_rows
+    weight = summary.total_weight
     start = _start(summary, units)
     return StreamedRows(tables, tuple(terms), units, weight, n_rows, summary.missing_columns, start)
 
 
 def _start(summary: DataSummary, units: Units) -> Intercept:
-    """The intercept of the best constant model."""
+    """The intercept of the best constant model: of the sample, where moments do not tell."""
+    sample = summary.sample
+    if sample is not None and (sample.offset is not None or units.likelihood.parameters):
+        return fit_intercept_only(Rows.of(sample, (), units), units.likelihood)
     if n_classes := units.likelihood.n_classes:
         return units.likelihood.fit_intercept_only(
             np.arange(n_classes, dtype=np.float64), summary.classes
@@ -293,6 +320,9 @@ def place_grids(
             continue
         few = len(column.distribution.values) <= _PAIR_KNOTS
         n_knots = _PAIR_KNOTS if few else affordable
+        if column.knots is not None:
+            axes[feature] = column.knots.thinned(n_knots)
+            continue
         knots = place_knots(column.distribution, n_knots, _PAIR_MARGINS)
         assert knots is not None, "a constant column cannot interact"
         axes[feature] = knots

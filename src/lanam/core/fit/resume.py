@@ -54,7 +54,8 @@ def resume(
         """Values of several classes as those of the outputs."""
         return values if model.contrasts is None else values @ model.contrasts
 
-    noise = model.noise_variance / units.scale**2 or 1.0
+    noisy = units.likelihood.noise_bounds is not None
+    noise = model.noise_variance / units.scale**2 if noisy else 1.0
     estimates = tuple(
         replace(
             TermState.at_zero(term, fitted.expansion, mass),
@@ -65,7 +66,8 @@ def resume(
     )
     intercept = outputs((model.intercept - units.shift) / units.scale)
     evidence = units.standard_evidence(model.log_evidence)
-    state = State(estimates, intercept, noise, evidence)
+    own = units.likelihood.with_parameters(model.parameters).in_unit(1.0 / units.scale)
+    state = replace(State(estimates, intercept, noise, evidence), likelihood=own)
     if not solver.trained:
         state = refit_posterior(problem, state)
     unused = {t.features[0]: t.status for t in model.terms if t.entries is None}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -25,10 +26,9 @@ from lanam.core.rows.summaries import DataSummary
 from lanam.core.terms.knots import Categories
 from lanam.core.terms.term import key_of
 
-#: With ``interactions="auto"``, the number of pairs tried at once, the number of rounds, and the least
-#: score in nats: low, because scores ignore that other pairs may reduce the noise.
+#: With ``interactions="auto"``, the number of pairs tried at once, and the least score in nats: low,
+#: because scores ignore that other pairs may reduce the noise.
 _PAIRS_AT_ONCE = 10
-_MAX_ROUNDS = 5
 _PROMISING = 0.3
 
 #: Scores below this are zero.
@@ -41,34 +41,55 @@ _TUNED_EACH = 1.0
 #: Approximate number of coordinates of a pair.
 _PAIR_WIDTH = 30
 
-#: The search for further pairs ends at this many coordinates: a solve costs their cube.
-_MAX_WIDTH = 2000
-
 
 def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """Score all pairs, try some, keep those that the evidence supports.
 
     In rounds, each scored on the residuals of the rounds before it, until a round gains nothing: named
     pairs are tried at once; for a number ``k`` the best ``k``, then replacements of dropped ones; for
-    ``"auto"`` the best with a sufficient score.
+    ``"auto"`` the best with a sufficient score, up to ``max_pairs`` of them. A round that the time budget
+    ends is not taken.
     """
-    n_columns = stage.problem.rows.n_columns
-    usable = [k for k in range(n_columns) if k not in run.prepared.unused]
-    search = _PairSearch.of(run, interactions.all_pairs(usable), _active_pairs(stage))
+    n_columns, options = stage.problem.rows.n_columns, run.options
+    every = interactions.all_pairs(range(n_columns))
+    # Pairs with time are a question of their own, with prior odds of their own. They come last: subjects
+    # are selected by what is not in the model yet, which then seems to change with time.
+    of_time = [pair for pair in every if options.time in pair]
+    others = [pair for pair in every if options.time not in pair]
+    scored: tuple[ScoredPair, ...] = ()
+    for asked, pairs in ((options.interactions, others), (options.time_interactions, of_time)):
+        if asked not in (0, ()) and not (scored and stage.interrupted):
+            stage, more = _search(stage, run, rng, asked, pairs)
+            scored += more
+    return stage, tuple(sorted(scored, key=lambda pair: -pair.score))
+
+
+def _search(
+    stage: Stage, run: Run, rng: Rng, asked: str | int | tuple[Pair, ...], pairs: Sequence[Pair]
+) -> tuple[Stage, tuple[ScoredPair, ...]]:
+    """The search for those that are asked for among some ``pairs``."""
+    unused = run.prepared.unused
+    usable = [pair for pair in pairs if not unused.keys() & set(pair)]
+    search = _PairSearch.of(run, asked, usable, _active_pairs(stage))
     first: dict[Pair, float] = {}
     scores: dict[Pair, float] = {}
     try:
         first = scores = search.score(stage, search.pairs)
         left = [pair for pair in search.pairs if pair not in search.earlier]
-        for number in range(_MAX_ROUNDS):
+        for number in count():
+            if run.is_out_of_time():
+                break
             if number and search.kind == "evidence":
                 scores = scores | search.score(stage, left)
             n_found = len(_active_pairs(stage) - search.earlier)
-            tried = search.choose(left, scores, n_found, stage.width)
+            tried = search.choose(left, scores, n_found)
             if not tried:
                 break
             with threads(stage.width + _PAIR_WIDTH * len(tried), run.options.n_jobs):
-                stage = _try_pairs(stage, tried, search, run, rng)
+                wider = _try_pairs(stage, tried, search, run, rng)
+            if wider.interrupted and run.is_out_of_time():
+                break
+            stage = wider
             left = [pair for pair in left if pair not in tried]
             # In the paper dropped pairs are not replaced.
             once = run.prepared.solver.trained
@@ -80,8 +101,8 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     stage = run.prepared.solver.select(stage)
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
-    scored = search.describe(first, scores, stage)
-    return stage, scored + _unusable(n_columns, run.prepared.unused)
+    scored = search.describe(first, scores, stage, run.is_out_of_time())
+    return stage, scored + _unusable(pairs, unused)
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:
@@ -94,6 +115,7 @@ class _PairSearch:
 
     requested: str | int | tuple[Pair, ...]
     kind: str
+    most: int
     pairs: tuple[Pair, ...]
     earlier: frozenset[tuple[int, ...]]
     categories: dict[int, Categories]
@@ -102,9 +124,15 @@ class _PairSearch:
     trained: bool = False
 
     @classmethod
-    def of(cls, run: Run, pairs: Sequence[Pair], earlier: set[tuple[int, ...]]) -> _PairSearch:
+    def of(
+        cls,
+        run: Run,
+        asked: str | int | tuple[Pair, ...],
+        pairs: Sequence[Pair],
+        earlier: set[tuple[int, ...]],
+    ) -> _PairSearch:
         options, inputs = run.options, run.prepared
-        request = options.interactions, options.interaction_score
+        request = asked, options.interaction_score, options.max_pairs
         columns = inputs.categories, inputs.summary
         return cls(*request, tuple(pairs), frozenset(earlier), *columns, inputs.solver.trained)
 
@@ -130,17 +158,13 @@ class _PairSearch:
         ).tolist()
         return dict(zip(pairs, values, strict=True))
 
-    def choose(
-        self, left: Sequence[Pair], scores: dict[Pair, float], n_found: int, width: int
-    ) -> list[Pair]:
-        """The pairs to try next, best first, after ``n_found``, in a model of ``width`` coordinates."""
+    def choose(self, left: Sequence[Pair], scores: dict[Pair, float], n_found: int) -> list[Pair]:
+        """The pairs to try next, best first, after ``n_found``."""
         ranked = sorted(left, key=lambda pair: -scores[pair])
         if isinstance(self.requested, tuple):
             return [pair for pair in ranked if pair in self.requested]
         if isinstance(self.requested, int):
             return ranked[: self.requested - n_found]
-        if width > _MAX_WIDTH:
-            return []
         # At first the best are tried at any score but zero, at which their order would be rounding: their
         # gain may show once others are in the model.
         blindly = not n_found and self.kind == "evidence"
@@ -149,18 +173,19 @@ class _PairSearch:
             for pair in ranked
             if self._promising(scores[pair]) or (blindly and scores[pair] > _ROUNDING)
         ]
-        return promising[:_PAIRS_AT_ONCE]
+        return promising[: min(_PAIRS_AT_ONCE, self.most - n_found)]
 
     def _promising(self, score: float) -> bool:
         return score >= (_PROMISING if self.kind == "evidence" else np.finfo(float).tiny)
 
     def describe(
-        self, scores: dict[Pair, float], last: dict[Pair, float], stage: Stage
+        self, scores: dict[Pair, float], last: dict[Pair, float], stage: Stage, out_of_time: bool
     ) -> tuple[ScoredPair, ...]:
         """All pairs with their first score and status, best first.
 
         ``last`` are the scores on the final residuals.
         """
+        full = len(_active_pairs(stage) - self.earlier) >= self.most
         status: dict[tuple[int, ...], str] = {
             gone.term.features: f"{UNSUPPORTED} ({_shortfall(gone)})" for gone in stage.dropped
         }
@@ -173,10 +198,8 @@ class _PairSearch:
                 (not self._promising(scores[pair]), "no gain expected"),
                 (not self._promising(last[pair]), "explained by other pairs"),
                 (stage.interrupted, "interrupted before its turn"),
-                (
-                    stage.width > _MAX_WIDTH,
-                    "the model is large; set interactions to a number for more",
-                ),
+                (out_of_time, "the time budget ended the search"),
+                (full, f"{self.most} interactions were found; raise max_pairs for more"),
                 (True, "the search ended before its turn"),
             )
             return "left out: " + next(reason for applies, reason in reasons if applies)
@@ -199,11 +222,11 @@ def _shortfall(dropped: Dropped) -> str:
     return f"log evidence gain {round(gain, digits) + 0.0:.{digits}f}, threshold {least:.{digits}f}"
 
 
-def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
+def _unusable(pairs: Sequence[Pair], unused: dict[int, str]) -> tuple[ScoredPair, ...]:
     """Pairs of columns without a term, and the reason."""
     return tuple(
         ScoredPair(pair, 0.0, next(unused[k] for k in pair if k in unused))
-        for pair in interactions.all_pairs(range(n_columns))
+        for pair in pairs
         if any(k in unused for k in pair)
     )
 

@@ -299,7 +299,7 @@ def _tuning_sums(
         if model.n_rows is None:
             own = own + np.array([rare.own_gain(moments[0], information, rho), 0.0, 0.0])
         else:
-            own = own + rare.own(moments[0], information / hyper.noise, rho)
+            own = own + rare.own(moments[0], information, rho, hyper.noise)
 
     for group, rare in model.prior.rare.items():
         common = np.array([covariance[np.ix_(part, part)].sum() for part in rare.others])

@@ -6,10 +6,12 @@ units of several scales, each with its own precision. The functions are then lea
 regression, whose evidence is exact for a Gaussian likelihood, and the hyperparameters are tuned to that
 evidence's optimum without another pass over rows or networks. A pass:
 
-1. compress every term's tangent features at the current precisions and noise,
+1. compress every term's tangent features at the current precisions and noise, coarsely at first if
+   coordinates are many,
 2. sum the regression over the rows (for a Gaussian likelihood from cross-tables computed once),
 3. tune precisions and noise to the evidence's optimum within reach of these tables,
 4. step to the posterior mean, halving the step while the likelihood is far below its expansion,
+5. tune the likelihood's own parameters, if it has any,
 
 until the evidence stops rising. Step 4 is a Gauss-Newton step on the likelihood; for a Gaussian one
 it is exact. Moving the expansion point as well was measured and does not help (docs, method page).
@@ -17,6 +19,7 @@ it is exact. Moving the expansion point as well was measured and does not help (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,11 +31,12 @@ from lanam.core.arrays import Rng
 from lanam.core.inference import left_out, selection
 from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
+from lanam.core.inference.own_parameters import tuned
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import Elimination, Threshold
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
-from lanam.core.inference.tuning import tune
+from lanam.core.inference.tuning import WIDE, tune
 from lanam.core.rows import statistics
 from lanam.core.rows.cross_tables import TableQuadratic
 from lanam.core.terms.term import LevelTerm, key_of
@@ -50,8 +54,16 @@ _SURELY = 3.0
 #: Passes end when one gains less than this fraction of an extension's gain.
 _SLACK = 1e-3
 
+#: The number of coordinates to which the tolerance refers.
+_COORDINATES = 100
+
 #: Evidence steps within one linearisation.
 _TUNE_STEPS = 25
+#: The same after coarse passes have converged.
+_LAST_STEPS = 4
+
+#: The last coarse pass where expansions are moved.
+_COARSE_PASSES = 1
 
 #: Halvings of a step for the gain that the expansion predicts, and until the likelihood does not fall.
 _HALVINGS = 6
@@ -67,8 +79,8 @@ _REACH = 3.0
 class Limits:
     """Passes end after ``max_iter``, or when the objective rises by less than ``tol``.
 
-    ``before`` is the evidence of the model that this one extends, if any: the tolerance is then relative
-    to the gain since.
+    ``tol`` is for a hundred coordinates; of more, each counts for as little. ``before`` is the evidence of
+    the model that this one extends, if any: the tolerance is then relative to the gain since.
     """
 
     max_iter: int
@@ -78,36 +90,55 @@ class Limits:
     def reached(self, rise: float, state: State) -> bool:
         """Whether a rise is below the tolerance."""
         gained = 0.0 if self.before is None else state.evidence - self.before
-        return abs(rise) < max(self.tol, _SLACK * gained)
+        tolerance = self.tol * max(1.0, state.width / _COORDINATES)
+        return abs(rise) < max(tolerance, _SLACK * gained)
 
 
 def converge(
     problem: Problem, state: State, limits: Limits, on_pass: Callable[[State], None]
 ) -> tuple[State, bool]:
     """Passes up to the limits; returns the best state, and whether it converged."""
-    exact = problem.exact is not None
+    exact, quadratic = problem.exact is not None, problem.likelihood.quadratic
     if not exact:
         state = replace(state, quadratic=problem.quadratic(state))
         if problem.in_tables:
             return _climb_expansions(problem, state, limits, on_pass)
+    # Certain rows have little curvature: coarse directions would not see what was learned from them.
+    coarse = quadratic or math.isinf(state.evidence)
     best = replace(state, objective=-np.inf)
-    for _ in range(limits.max_iter):
+    for number in range(limits.max_iter):
         # 1. and 2. compress, and sum over the rows
-        linear = Regression.of(problem, state)
+        wide = coarse and state.width > WIDE
+        affordable = WIDE if coarse else math.inf
+        linear = Regression.in_pass(problem, state, affordable, headroom=wide)
         # 3. tune
+        steps = _TUNE_STEPS if coarse or not quadratic else _LAST_STEPS
         hyper, posterior = tune(
-            linear.model, state.noise, problem.joint, problem.update, _TUNE_STEPS, limits.tol / 5
+            linear.model,
+            linear.start,
+            problem.joint,
+            problem.update,
+            steps,
+            limits.tol / 5,
+            approximate=linear.coarse,
         )
         # 4. step
         after = _step(linear, hyper, posterior)
         state = _damped(problem, state, after, posterior.log_likelihood)
+        # 5. tune the likelihood's own parameters
+        state = tuned(problem, state)
         on_pass(state)
         rise = state.objective - best.objective
+        coarse = coarse and (quadratic or number < _COARSE_PASSES)
         # Before a non-Gaussian expansion has converged, its evidence may be too high: keep the latest.
         if rise > 0.0 or not exact:
             best = state
         if limits.reached(rise, state) or (rise < 0.0 and exact):
-            return best, True
+            if not linear.coarse:
+                return best, True
+            # Objectives of other directions do not compare.
+            coarse, state = False, best
+            best = replace(best, objective=-math.inf)
     return best, False
 
 
@@ -129,7 +160,7 @@ def _climb_expansions(
             # Expanding again would not change the result.
             return replace(after, quadratic=made.moved_to(after.values)), True
         predicted = problem.at_noise(made.of(after.values, after.intercept), after.noise)
-        state = _damped(problem, state, after, predicted)
+        state = tuned(problem, _damped(problem, state, after, predicted))
     return state, False
 
 
@@ -153,7 +184,10 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
         )
     )
     outcome = posterior.evidence, posterior.n_effective, posterior.objective
-    return State(terms, linear.intercept(posterior), hyper.noise, *outcome)
+    return replace(
+        State(terms, linear.intercept(posterior), hyper.noise, *outcome),
+        likelihood=state.likelihood,
+    )
 
 
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:
@@ -189,8 +223,8 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
 
 def refit_posterior(problem: Problem, state: State) -> State:
     """The state at the posterior mean for its hyperparameters, with its evidence."""
-    linear = Regression.of(problem, state, fine=True)
-    return _step(linear, linear.as_made, linear.solve())
+    linear = Regression.of(problem, state)
+    return _step(linear, linear.start, linear.solve())
 
 
 @dataclass(frozen=True)
@@ -244,10 +278,12 @@ class GaussNewton:
                 if round_number == _MAX_ROUNDS:
                     break
                 linear = Regression.of(problem, state)
+                time = self.options.time
                 if threshold is not None:
-                    gone, gains, least = _weak_terms(linear, threshold(problem))
+                    gone, gains, least = _weak_terms(linear, threshold(problem), time=time)
                 else:
-                    gone, gains, least = _weak_terms(linear, None, null if converged else None)
+                    reached = null if converged else None
+                    gone, gains, least = _weak_terms(linear, None, reached, time)
                 judged = zip(map(key_of, problem.terms), least, strict=True)
                 thresholds |= {key: value for key, value in judged if value > -np.inf}
                 if not gone:
@@ -273,14 +309,18 @@ class GaussNewton:
 
 
 def _weak_terms(
-    linear: Regression, threshold: Threshold | None, null: float | None = None
+    linear: Regression,
+    threshold: Threshold | None,
+    null: float | None = None,
+    time: int | None = None,
 ) -> Elimination:
     """The terms to drop, in order, and every term's log evidence gain and threshold.
 
-    After convergence with single columns, ``null`` is the evidence of the intercept-only model.
+    After convergence with single columns, ``null`` is the evidence of the intercept-only model. The curve
+    of the column ``time`` stays.
     """
     problem, state, posterior = linear.problem, linear.state, linear.solve()
-    weak = partial(
+    eliminate = partial(
         selection.eliminate,
         linear.model.prior,
         posterior,
@@ -289,6 +329,12 @@ def _weak_terms(
         n_outputs=problem.likelihood.n_outputs,
         outside=linear.gains_outside(posterior),
     )
+
+    def weak(least: Threshold) -> Elimination:
+        return eliminate(
+            lambda k, left: -np.inf if problem.terms[k].features == (time,) else least(k, left)
+        )
+
     of_columns = selection.column_threshold(problem.n_columns, problem.rows.count)
     gone, gains, thresholds = weak(of_columns if threshold is None else threshold)
     least = selection.min_model_gain(linear.model.prior, posterior)

@@ -24,7 +24,7 @@ from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.reading import Design
-from lanam.core.rows.statistics import CHUNK_ROWS, Around, output_places
+from lanam.core.rows.statistics import CHUNK_ROWS, Around, log_densities, output_places
 from lanam.core.rows.tables import Totals
 
 #: A row with more leverage than this is not determined by the others.
@@ -72,7 +72,7 @@ class Fit:
     @classmethod
     def at(cls, problem: Problem, state: State) -> Fit:
         """The fit at a state."""
-        linear = Regression.of(problem, state, fine=True)
+        linear = Regression.of(problem, state)
         return cls.of(linear, linear.solve())
 
     @classmethod
@@ -129,7 +129,7 @@ class Fit:
         if self.levels is not None:
             # Categories without coordinates follow the others, with an error of their own.
             k, levels = self.levels
-            level = part.positions[k].index
+            level = part.positions[k].of_rows.index
             design += levels.coupling[level]
             own = levels.variance[level]
         return design, own
@@ -167,10 +167,10 @@ def _leave_out(part: Rows, variance: Array, around: Around, noise: float) -> Lef
     of_row = noise if part.precision is None else noise / part.precision
     if around.likelihood.quadratic:
         # Exactly: the noise and the variance of the prediction add up.
-        score = _log_prob(part.y, prediction, around.likelihood, of_row + without[:, 0, 0])
+        score = _log_prob(part, prediction, around.likelihood, of_row + without[:, 0, 0])
     else:
         # Laplace's approximation of the average has the determinant of I + C V.
-        score = _log_prob(part.y, prediction, around.likelihood, of_row)
+        score = _log_prob(part, prediction, around.likelihood, of_row)
         score = score + 0.5 * np.log1p(-leverage).sum(axis=1)
     return LeftOut(
         prediction=prediction,
@@ -181,11 +181,11 @@ def _leave_out(part: Rows, variance: Array, around: Around, noise: float) -> Lef
     )
 
 
-def _log_prob(y: Array, f: Array, likelihood: Likelihood, noise: Array | float) -> Array:
+def _log_prob(part: Rows, f: Array, likelihood: Likelihood, noise: Array | float) -> Array:
     """Log-density of observations with this noise variance or dispersion."""
-    value = likelihood.log_prob(y, f)
     if likelihood.noise_bounds is None:
-        return value
+        return log_densities(part, likelihood, f)
+    value = likelihood.log_prob(part.y, f)
     return np.asarray(value / noise - 0.5 * np.log(2.0 * np.pi * noise))
 
 

@@ -39,6 +39,14 @@ class Options:
     #: "auto", their number, or the pairs
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"
+    #: the most interactions that "auto" adds
+    max_pairs: int = 50
+    #: seconds after which no further interaction is tried
+    time_budget: float | None = None
+    #: the column that is time, if there is one: its term is not dropped for want of evidence, and its
+    #: interactions are searched for by themselves
+    time: int | None = None
+    time_interactions: str | int | tuple[tuple[int, int], ...] = 0
     pair_hidden_sizes: tuple[int, ...] | None = None
     pair_init_scales: tuple[float, ...] = (1.0, 4.0)
     max_knots: int = 256
@@ -55,6 +63,11 @@ class Options:
     on_plan: Callable[[Plan], None] | None = None
     #: called with each new record of the history
     on_iteration: Callable[[dict[str, Any]], None] | None = None
+
+    @property
+    def searches_pairs(self) -> bool:
+        """Whether any interaction may be added."""
+        return any(asked not in (0, ()) for asked in (self.interactions, self.time_interactions))
 
     def architecture(self, n_inputs: int) -> Architecture:
         """The network of one column, or of several jointly."""

@@ -124,7 +124,7 @@ class ExactCurvature:
 
     def solution(self, problem: Problem, state: State, *, quick: bool = False) -> Solution:
         """The posterior of the tuned regression, which keeps the prior where there is no data."""
-        linear = Regression.of(problem, state, UNSEEN_PRECISION)
+        linear = Regression.of(problem, state, unseen_precision=UNSEEN_PRECISION)
         posterior = linear.solve()
         given = replace(of_regression(linear, posterior), regression=(linear, posterior))
         if quick or not problem.joint:
@@ -135,7 +135,7 @@ class ExactCurvature:
 
     def functions(self, problem: Problem, state: State) -> Functions:
         """The posterior around trained networks."""
-        linear = Regression.of(problem, state, UNSEEN_PRECISION, fine=True)
+        linear = Regression.of(problem, state, unseen_precision=UNSEEN_PRECISION)
         posterior = linear.solve()
         covariance = posterior.covariance
         log_dets = tuple(
@@ -147,7 +147,7 @@ class ExactCurvature:
         """The determinant around trained networks, valid near their precisions."""
         # Compressed at a fraction of the noise, because precisions may fall.
         quieter = replace(state, noise=state.noise / _HEADROOM)
-        model = Regression.of(problem, quieter, fine=True).model
+        model = Regression.of(problem, quieter).model
         made_at = np.concatenate([np.empty(0), *(np.log(term.precision) for term in state.terms)])
         return partial(_tangent_determinant, model, made_at, problem.joint)
 

@@ -6,7 +6,7 @@ prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +17,10 @@ from scipy.linalg import lapack
 from lanam.core.arrays import Array, IntArray, slices, sum_by
 
 _MIRROR_BLOCK = 128
+
+#: Terms are padded to multiples of this many coordinates if they are more than a few.
+_PADDING = 8
+_FEW_TERMS = 16
 
 
 def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
@@ -84,18 +88,21 @@ class RareLevels:
         spread = float(variance[self.others].sum() - common.sum() / size)
         return len(self.others) * (size - 1) - spread / rho, energy / rho
 
-    def own(self, mean: Array, information: Array, rho: float) -> Array:
+    def own(self, mean: Array, information: Array, rho: float, noise: float) -> Array:
         """What the rare levels' own estimates add to evidence, squared residuals and degrees of freedom.
 
-        With ``n_k`` the ``information`` on level ``k``, its effect is ``rho n_k / (1 + rho n_k)`` times the
-        estimate ``e_k`` from its rows, which has the log-density ``log N(e_k; 0, rho + 1 / n_k)``. Their
-        squared residuals (in units of the noise) are by ``n_k (e_k - effect)^2`` larger than with a free
-        effect, and have by ``1 / (1 + rho n_k)`` more degrees of freedom.
+        With the ``information`` ``n_k / noise`` on level ``k``, its effect is the estimate ``e_k`` from its
+        rows times ``rho n_k / (noise + rho n_k)``. The log-density is ``log N(e_k; 0, rho + noise / n_k)``,
+        here of ``sqrt(n_k) e_k``: its unit is the response's, whatever the tables were made for.
+        Their squared residuals (in units of the noise) are by ``n_k (e_k - effect)^2 / noise`` larger than
+        with a free effect, and have by ``noise / (noise + rho n_k)`` more degrees of freedom.
         """
-        information, effect = information[self.rare], self._effects(mean)
+        information, effect = information[self.rare] / noise, self._effects(mean)
         variance = rho + 1.0 / information
         estimate = effect * variance / rho
-        log_density = -0.5 * (np.square(estimate) / variance + np.log(variance))
+        log_density = -0.5 * (
+            np.square(estimate) / variance + np.log(noise * (1.0 + rho * information))
+        )
         squares = information * np.square(estimate - effect)
         freedom = 1.0 / (1.0 + rho * information)
         return np.array([log_density.sum(), squares.sum(), freedom.sum()])
@@ -120,8 +127,7 @@ class RareLevels:
 class Prior:
     """How the coordinates' prior covariance depends on the groups' variances.
 
-    ``widths`` are the terms' numbers of coordinates. Terms with one group have ``W = rho I``; the others
-    are padded to one shape for batched operations.
+    ``widths`` are the terms' numbers of coordinates. Terms with one group have ``W = rho I``.
     """
 
     widths: tuple[int, ...]
@@ -155,53 +161,105 @@ class Prior:
         return np.concatenate(columns), np.concatenate(groups)
 
     @cached_property
-    def _mixed(self) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-        """Padded Gram matrices (D, G, r, r), groups (D, G) and coordinates (D, r); padding is -1."""
+    def batches(self) -> tuple[Batch, ...]:
+        """The terms with several groups; those of similar widths are padded to one shape."""
         terms = [k for k, grams in enumerate(self.group_grams) if len(grams) > 1]
-        n_groups = max((len(self.group_grams[k]) for k in terms), default=0)
-        width = max((self.widths[k] for k in terms), default=0)
-        grams = np.zeros((len(terms), n_groups, width, width))
-        groups = np.full((len(terms), n_groups), -1)
-        columns = np.full((len(terms), width), -1)
-        for i, k in enumerate(terms):
-            of_term, group, block = self.group_grams[k], self.groups[k], self.blocks[k]
-            grams[i, : len(of_term), : self.widths[k], : self.widths[k]] = of_term
-            groups[i, : len(of_term)] = np.arange(group.start, group.stop)
-            columns[i, : self.widths[k]] = np.arange(block.start, block.stop)
-        return grams, groups, columns
+        step = (
+            _PADDING
+            if len(terms) > _FEW_TERMS
+            else max(map(self.widths.__getitem__, terms), default=1)
+        )
+        similar = sorted({-(-self.widths[k] // max(step, 1)) for k in terms})
+        return tuple(
+            Batch.of(self, [k for k in terms if -(-self.widths[k] // max(step, 1)) == size])
+            for size in similar
+            if size > 0
+        )
 
-    @cached_property
-    def _scatter(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
-        """Which padded entries are real, and their rows and columns among all coordinates."""
-        _, _, columns = self._mixed
-        real = (columns[:, :, None] >= 0) & (columns[:, None, :] >= 0)
-        rows = np.broadcast_to(columns[:, :, None], real.shape)[real]
-        return real, rows, np.broadcast_to(columns[:, None, :], real.shape)[real]
-
-    def times(self, blocks: Array, diagonal: Array, vector: Array) -> Array:
+    def times(self, blocks: Sequence[Array], diagonal: Array, vector: Array) -> Array:
         """A block-diagonal matrix times a vector over all coordinates.
 
-        Its padded ``blocks`` (D, r, r) are those of the terms with several groups; elsewhere it is
-        ``diagonal``.
+        Its padded ``blocks`` (D, r, r) of each batch are those of the terms with several groups. Elsewhere
+        it is ``diagonal``.
         """
-        _, _, columns = self._mixed
         result = diagonal * vector
-        if columns.size:
-            seen = columns >= 0
-            padded = np.where(seen, vector[columns], 0.0)
-            result[columns[seen]] = (blocks @ padded[:, :, None])[:, :, 0][seen]
+        for batch, block in zip(self.batches, blocks, strict=True):
+            product = block @ batch.of_vector(vector)[:, :, None]
+            result[batch.columns[batch.seen]] = product[:, :, 0][batch.seen]
         return np.asarray(result)
 
     def precision(self, log_rho: Array) -> PriorPrecision:
         """``W^-1`` and ``log |W|`` at the given changes of the groups' variances."""
-        grams, groups, columns = self._mixed
         rho = np.append(np.exp(log_rho), 0.0)
         _, plain_groups = self.plain
-        covariance = np.einsum("dg,dgij->dij", rho[groups], grams)
-        padding = np.arange(columns.shape[1])
-        covariance[:, padding, padding] += columns < 0
-        inverse = np.linalg.inv(covariance) if columns.size else covariance
+        covariance = tuple(batch.covariance(rho) for batch in self.batches)
+        inverse = tuple(np.asarray(np.linalg.inv(blocks)) for blocks in covariance)
         return PriorPrecision(self, rho, covariance, inverse, 1.0 / rho[plain_groups])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Terms with several groups, padded to one shape for batched operations.
+
+    Their Gram matrices (D, G, r, r), groups (D, G) and coordinates (D, r); padding is -1.
+    """
+
+    grams: Array
+    groups: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, prior: Prior, terms: Sequence[int]) -> Batch:
+        """Some of the prior's terms."""
+        n_groups = max(len(prior.group_grams[k]) for k in terms)
+        width = max(prior.widths[k] for k in terms)
+        grams = np.zeros((len(terms), n_groups, width, width))
+        groups = np.full((len(terms), n_groups), -1)
+        columns = np.full((len(terms), width), -1)
+        for i, k in enumerate(terms):
+            of_term, group, block = prior.group_grams[k], prior.groups[k], prior.blocks[k]
+            grams[i, : len(of_term), : prior.widths[k], : prior.widths[k]] = of_term
+            groups[i, : len(of_term)] = np.arange(group.start, group.stop)
+            columns[i, : prior.widths[k]] = np.arange(block.start, block.stop)
+        return cls(grams, groups, columns)
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which padded coordinates are real."""
+        return self.columns >= 0
+
+    @cached_property
+    def scatter(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
+        """Which padded entries are real, and their rows and columns among all coordinates."""
+        real = self.seen[:, :, None] & self.seen[:, None, :]
+        rows = np.broadcast_to(self.columns[:, :, None], real.shape)[real]
+        return real, rows, np.broadcast_to(self.columns[:, None, :], real.shape)[real]
+
+    def covariance(self, rho: Array) -> Array:
+        """Each term's ``W``; padding is the identity."""
+        n_terms, n_groups, width, _ = self.grams.shape
+        flat = self.grams.reshape(n_terms, n_groups, -1)
+        covariance = (rho[self.groups][:, None] @ flat).reshape(n_terms, width, width)
+        padding = np.arange(width)
+        covariance[:, padding, padding] += ~self.seen
+        return np.asarray(covariance)
+
+    def of_vector(self, vector: Array) -> Array:
+        """The terms' coordinates of a vector; padding is zero."""
+        return np.where(self.seen, vector[self.columns], 0.0)
+
+    def of_matrix(self, matrix: Array) -> Array:
+        """The terms' diagonal blocks of a matrix; padding is zero."""
+        real, rows, columns = self.scatter
+        blocks = np.zeros(real.shape)
+        blocks[real] = matrix[rows, columns]
+        return blocks
+
+    def traces(self, rho: Array, matrices: Array) -> Array:
+        """``rho_g tr(M_g A)`` of every group for symmetric matrices of the terms."""
+        n_terms, n_groups, _, _ = self.grams.shape
+        flat = self.grams.reshape(n_terms, n_groups, -1) @ matrices.reshape(n_terms, -1, 1)
+        return np.asarray(rho[self.groups] * flat[:, :, 0])
 
 
 @dataclass(frozen=True)
@@ -209,13 +267,13 @@ class Alone:
     """The terms with several groups, each as if it were the only one.
 
     ``effective`` has their groups' edf, zero for the others; ``precision`` and ``covariance`` are those of
-    the posterior, padded (D, r, r).
+    the posterior, padded (D, r, r), of each batch.
     """
 
     prior: PriorPrecision
     effective: Array
-    precision: Array
-    covariance: Array
+    precision: tuple[Array, ...]
+    covariance: tuple[Array, ...]
 
     @property
     def log_det(self) -> float:
@@ -223,9 +281,9 @@ class Alone:
         return _log_det(self.precision) + _log_det(self.prior.covariance)
 
 
-def _log_det(blocks: Array) -> float:
+def _log_det(batches: Iterable[Array]) -> float:
     """The sum of the log-determinants of padded blocks; padding is the identity."""
-    return float(np.linalg.slogdet(blocks)[1].sum()) if blocks.size else 0.0
+    return sum(float(np.linalg.slogdet(blocks)[1].sum()) for blocks in batches)
 
 
 @dataclass(frozen=True)
@@ -234,8 +292,8 @@ class PriorPrecision:
 
     prior: Prior
     rho: Array
-    covariance: Array
-    inverse: Array
+    covariance: tuple[Array, ...]
+    inverse: tuple[Array, ...]
     plain: Array
 
     @property
@@ -245,8 +303,9 @@ class PriorPrecision:
 
     def add_to(self, matrix: Array) -> None:
         """Add ``W^-1`` to the leading coordinates of ``matrix``."""
-        real, rows, columns = self.prior._scatter
-        matrix[rows, columns] += self.inverse[real]
+        for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
+            real, rows, columns = batch.scatter
+            matrix[rows, columns] += inverse[real]
         plain_columns, _ = self.prior.plain
         matrix[plain_columns, plain_columns] += self.plain
 
@@ -255,29 +314,24 @@ class PriorPrecision:
 
         ``gram`` is the Gram matrix of all coordinates at unit noise.
         """
-        grams, groups, columns = self.prior._mixed
         effective = np.zeros(self.prior.n_groups + 1)
-        if not columns.size:
-            return Alone(self, effective[:-1], self.inverse, self.covariance)
-        real, rows, others = self.prior._scatter
-        precision = self.inverse.copy()
-        precision[real] += gram[rows, others] / noise
-        posterior = np.asarray(np.linalg.inv(precision))
-        gain = self.inverse - self.inverse @ posterior @ self.inverse
-        effective[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
-        return Alone(self, effective[:-1], precision, posterior)
+        precisions: list[Array] = []
+        posteriors: list[Array] = []
+        for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
+            precisions.append(inverse + batch.of_matrix(gram) / noise)
+            posteriors.append(np.asarray(np.linalg.inv(precisions[-1])))
+            gain = inverse - inverse @ posteriors[-1] @ inverse
+            effective[batch.groups] += batch.traces(self.rho, gain)
+        return Alone(self, effective[:-1], tuple(precisions), tuple(posteriors))
 
     def energy(self, mean: Array) -> Array:
         """``lambda_g ||theta_g||^2`` of each group: ``rho_g q' M_g q`` with ``q = W^-1 m``."""
-        grams, groups, columns = self.prior._mixed
         plain_columns, plain_groups = self.prior.plain
         squares = np.square(mean[plain_columns]) * self.plain
         energy = sum_by(plain_groups, squares, self.prior.n_groups + 1)
-        if columns.size:
-            padded = np.where(columns >= 0, mean[columns], 0.0)
-            pull = np.einsum("dij,dj->di", self.inverse, padded)
-            pulled = np.einsum("dgij,dj->dgi", grams, pull)
-            energy[groups] += self.rho[groups] * np.einsum("dgi,di->dg", pulled, pull)
+        for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
+            pull = inverse @ batch.of_vector(mean)[:, :, None]
+            energy[batch.groups] += batch.traces(self.rho, pull @ pull.transpose(0, 2, 1))
         return energy[:-1]
 
     def effective(self, covariance: Array) -> Array:
@@ -285,14 +339,10 @@ class PriorPrecision:
 
         ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1``.
         """
-        grams, groups, columns = self.prior._mixed
         plain_columns, plain_groups = self.prior.plain
         shrunk = 1.0 - covariance[plain_columns, plain_columns] * self.plain
         effective = sum_by(plain_groups, shrunk, self.prior.n_groups + 1)
-        if columns.size:
-            seen = columns >= 0
-            pairs = seen[:, :, None] & seen[:, None, :]
-            posterior = np.where(pairs, covariance[columns[:, :, None], columns[:, None, :]], 0.0)
-            gain = self.inverse - self.inverse @ posterior @ self.inverse
-            effective[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
+        for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
+            gain = inverse - inverse @ batch.of_matrix(covariance) @ inverse
+            effective[batch.groups] += batch.traces(self.rho, gain)
         return effective[:-1]

@@ -6,6 +6,7 @@ A ``Problem`` is constant while its terms are fitted, a ``State`` holds their es
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,6 +41,9 @@ UNSEEN_PRECISION = 0.25
 _RARE = 3.0
 #: Unless such levels hold more of the rows than this: of many, no single one matters.
 _RARE_MASS = 0.1
+
+#: The information of the data on a group for which tables are made at least.
+_HEADROOM = 1.0
 
 #: The weight of a grid's entry relative to a single column's: there are many more.
 _GRID_ENTRY = 0.2
@@ -87,11 +91,22 @@ class State:
     n_effective: float = 0.0
     objective: float = -np.inf
     quadratic: Quadratic | None = None
+    #: the likelihood with its own parameters as estimated; None for the problem's
+    likelihood: Likelihood | None = None
 
     @property
     def values(self) -> list[Array]:
         """Each term's posterior mean at its entries."""
         return [term.values for term in self.terms]
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates of all outputs of the terms that were compressed."""
+        return sum(
+            term.basis.shape[1] * math.prod(term.values.shape[1:])
+            for term in self.terms
+            if term.basis is not None
+        )
 
     def keep(self, kept: Sequence[int]) -> State:
         """The state of some of the terms."""
@@ -188,7 +203,11 @@ class Problem:
 
     def around(self, state: State) -> Around:
         """The point of expansion at a state's predictions."""
-        return Around(self.likelihood, tuple(state.values), state.intercept)
+        return Around(self.likelihood_at(state), tuple(state.values), state.intercept)
+
+    def likelihood_at(self, state: State) -> Likelihood:
+        """The likelihood with the parameters that a state has for it."""
+        return state.likelihood or self.likelihood
 
     @cached_property
     def _seen(self) -> tuple[IntArray, ...]:
@@ -241,54 +260,55 @@ class Regression:
     state: State
     compressed: tuple[Compressed, ...]
     model: LinearModel
+    #: the state's hyperparameters, relative to those that the tables are made for
+    start: Hyper
+    #: whether directions that it would not do without in the end were left out
+    coarse: bool = False
 
     @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        state: State,
-        unseen_precision: float = 0.0,
-        fine: bool = False,
-    ) -> Regression:
-        """Compress all terms at the state's hyperparameters and sum the regression over the rows.
+    def of(cls, problem: Problem, state: State, unseen_precision: float = 0.0) -> Regression:
+        """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
+        quadratic = problem.quadratic(state)
+        compressed = _compressed(problem, state, quadratic, unseen_precision)
+        model = _linear_model(problem, state, quadratic, compressed)
+        start = Hyper(np.zeros(model.prior.n_groups), state.noise)
+        return cls(problem, state, compressed, model, start)
 
-        Terms without a basis are compressed coarsely, unless ``fine``.
+    @classmethod
+    def in_pass(
+        cls, problem: Problem, state: State, affordable: float, headroom: bool
+    ) -> Regression:
+        """The same for tuning, coarse with more than the ``affordable`` coordinates.
+
+        So are terms without a basis, whose prior has not been tuned yet. With ``headroom`` variances can
+        grow from next to nothing.
         """
         quadratic = problem.quadratic(state)
-        compressed = tuple(
-            compress(
-                term,
-                estimate.jacobian,
-                estimate.precision,
-                curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
-                dropped=estimate.basis is not None and estimate.basis.shape[1] == 0,
-                coarse=estimate.basis is None and not fine,
-            )
-            for term, estimate, curvature in zip(
-                problem.terms, state.terms, quadratic.entry_curvature(), strict=True
-            )
-        )
-        return cls(problem, state, compressed, _linear_model(problem, state, quadratic, compressed))
+        made = _with_headroom(problem, state, quadratic) if headroom else state
+        compressed = _compressed(problem, made, quadratic, first_coarse=True)
+        width = sum(len(part.sizes) for part in compressed) * problem.likelihood.n_outputs
+        if coarse := width > affordable:
+            compressed = tuple(part.coarser() for part in compressed)
+        model = _linear_model(problem, made, quadratic, compressed)
+        terms = zip(made.terms, state.terms, strict=True)
+        rises = [np.log(new.precision / old.precision) for new, old in terms]
+        start = Hyper(np.concatenate([np.empty(0), *rises]), state.noise)
+        return cls(problem, made, compressed, model, start, coarse)
 
     @property
     def tables(self) -> tuple[Array, ...]:
         """Each term's table: its function is the table times its coordinates."""
         return tuple(part.table for part in self.compressed)
 
-    @property
-    def as_made(self) -> Hyper:
-        """The hyperparameters that the tables were made with."""
-        return Hyper(np.zeros(self.model.prior.n_groups), self.state.noise)
-
     def solve(self) -> Posterior:
-        """The posterior at the hyperparameters that the tables were made with."""
-        return evidence.solve(self.model, self.as_made, self.problem.joint)
+        """The posterior at the state's hyperparameters."""
+        return evidence.solve(self.model, self.start, self.problem.joint)
 
     def gains_outside(self, posterior: Posterior) -> dict[int, float]:
         """The log evidence gain of the high-cardinality term, by its index."""
         if (k := self.problem.high_cardinality) is None:
             return {}
-        given = self.model, self.as_made, self.problem.joint, posterior
+        given = self.model, self.start, self.problem.joint, posterior
         return {k: evidence.levels_log_evidence_gain(*given)}
 
     def effective(self, posterior: Posterior) -> tuple[float, ...]:
@@ -312,6 +332,46 @@ class Regression:
         """The posterior mean of the intercept, or of several outputs' intercepts."""
         n_outputs = self.problem.likelihood.n_outputs
         return float(posterior.mean[-1]) if n_outputs == 1 else posterior.mean[-n_outputs:]
+
+
+def _compressed(
+    problem: Problem,
+    state: State,
+    quadratic: Quadratic,
+    unseen_precision: float = 0.0,
+    first_coarse: bool = False,
+) -> tuple[Compressed, ...]:
+    """All terms in few coordinates; with ``first_coarse`` those without a basis in fewer."""
+    return tuple(
+        compress(
+            term,
+            estimate.jacobian,
+            estimate.precision,
+            curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
+            dropped=estimate.basis is not None and estimate.basis.shape[1] == 0,
+            coarse=first_coarse and estimate.basis is None,
+        )
+        for term, estimate, curvature in zip(
+            problem.terms, state.terms, quadratic.entry_curvature(), strict=True
+        )
+    )
+
+
+def _with_headroom(problem: Problem, state: State, quadratic: Quadratic) -> State:
+    """The state with variances of at least a visible size, for tables in which they can grow again."""
+
+    def raised(term: Term, estimate: TermState, curvature: Array) -> TermState:
+        if len(estimate.precision) == 1:
+            return estimate
+        seen = (curvature / state.noise) @ np.square(estimate.jacobian)
+        information = np.bincount(term.group_index, weights=seen) / estimate.precision
+        factor = np.clip(information / _HEADROOM, np.finfo(float).tiny, 1.0)
+        return replace(
+            estimate, precision=np.maximum(estimate.precision * factor, estimate.smallest_precision)
+        )
+
+    terms = zip(problem.terms, state.terms, quadratic.entry_curvature(), strict=True)
+    return replace(state, terms=tuple(raised(*one) for one in terms))
 
 
 def _linear_model(

@@ -48,16 +48,24 @@ _SLACK = 5.0
 
 
 def tune(
-    model: LinearModel, noise: float, joint: bool, update: Update, max_steps: int, tol: float
+    model: LinearModel,
+    hyper: Hyper,
+    joint: bool,
+    update: Update,
+    max_steps: int,
+    tol: float,
+    approximate: bool = False,
 ) -> tuple[Hyper, Posterior]:
-    """Maximise the objective of a linear model over its hyperparameters; returns the best iterate."""
-    hyper = Hyper(np.zeros(model.prior.n_groups), noise)
+    """Maximise the objective of a linear model over its hyperparameters; returns the best iterate.
+
+    Steps may be ``approximate`` where the posterior is joint and the update MacKay's.
+    """
     posterior = evidence.solve(model, hyper, joint)
     best, best_posterior = hyper, posterior
     moments = none = Moments.zeros(model.prior.n_groups + 1)
     first, stalled = posterior.objective, 0
-    wide = joint and update is mackay and len(model.target) >= WIDE
-    least, approximate = (_SLACK if wide else 1.0) * tol, wide
+    approximate = approximate and joint and update is mackay
+    least = (_SLACK if approximate else 1.0) * tol
     for _ in range(max_steps):
         if approximate:
             hyper = _approach(model, hyper, posterior, least)

@@ -141,7 +141,7 @@ class FittedModel:
     #: in the order of the active terms, and of the intercept; block-diagonal where the posterior is. Within
     #: a term, the coordinates of several outputs follow each other; there is one intercept per output
     cov_cholesky: Array
-    #: variance of Gaussian noise; dispersion of counts; 0 for classes
+    #: variance of Gaussian noise; dispersion of counts and amounts; 0 for classes
     noise_variance: float
     #: of the response in its own units
     log_evidence: float
@@ -161,6 +161,8 @@ class FittedModel:
     shape: NoiseShape | None = None
     #: degrees of freedom of Gaussian noise: its variance is about ``noise_df / chi^2`` times the estimate
     noise_df: float = math.inf
+    #: the likelihood's own parameters that were learned, such as the shape of Gamma distributions
+    parameters: tuple[float, ...] = ()
     #: how far the rows determine the fit; None for models from files
     diagnostics: Diagnostics | None = None
 

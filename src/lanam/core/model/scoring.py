@@ -118,6 +118,26 @@ def sum_moments(
     return mean, variance
 
 
+def grouped_variances(model: FittedModel, columns: Array, weights: Array) -> Array:
+    """Variances (n, T) of weighted sums of link-scale predictions; ``weights`` are (n, T, J).
+
+    ``columns`` has ``J`` rows of each of ``n`` groups, which agree in all columns but the last.
+    """
+    n_groups, _, n_rows = weights.shape
+    _, design = _mean_and_design(model, _readers(model, columns), len(columns))
+    sums = weights @ design.reshape(n_groups, n_rows, -1)
+    result = np.square(sums @ model.cov_cholesky).sum(axis=2)
+    # What is not in the coordinates is the same in all rows of a group.
+    common = np.zeros(len(columns))
+    for _, unknown, spread in _unknown_spreads(model, columns):
+        common[unknown] += spread
+    for k, rows_of in _readers(model, columns).items():
+        own = model.terms[k].own_variance
+        if own is not None:
+            common += rows_of(own)
+    return np.asarray(result + np.square(weights.sum(axis=2)) * common[::n_rows, None])
+
+
 def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
     """Variance of the independent errors in a row, or in the difference of two rows' entries."""
     assert term.own_variance is not None
@@ -257,9 +277,10 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
     return result
 
 
-def predictive(model: FittedModel, columns: Array) -> Mixture:
+def predictive(model: FittedModel, columns: Array, offset: Array | None = None) -> Mixture:
     """The predictive distributions of rows of a Gaussian response, with the noise integrated out."""
     mean, variance = link_moments(model, columns)
+    mean = mean if offset is None else mean + offset
     factor, shape = integrated_noise(model.shape or GAUSSIAN, model.noise_df)
     return Mixture(mean, variance, factor * noise_variances(model, columns), shape)
 

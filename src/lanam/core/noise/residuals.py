@@ -61,6 +61,13 @@ class FittedSquares(Protocol):
     def model(self) -> FittedModel:
         """The model of all rows."""
 
+    @property
+    def n_effective(self) -> float:
+        """Its effective degrees of freedom."""
+
+    def scores(self) -> Array:
+        """Log-density of each row left out, with the precisions of all rows."""
+
     def without(self, held_out: NDArray[np.bool_]) -> Array:
         """Log variances of some rows by a fit to the others."""
 
@@ -106,7 +113,7 @@ def learn_noise(
     noise = fitted.model
     if not any(term.active for term in noise.terms):
         return None
-    if _variance_gain(rows, fitted) <= LEAST_GAIN:
+    if not _is_supported(rows, fitted):
         return None
     # The mean of a log-normal variance; one correction for all rows keeps the model additive.
     _, uncertainty = scoring.link_moments(noise, rows.columns)
@@ -144,6 +151,27 @@ def standard_residuals(model: FittedModel, sample: EncodedRows) -> EncodedRows:
     leverage = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
     size = np.sqrt(model.noise_variance * (1.0 - leverage))
     return EncodedRows(rows.columns, (rows.response - mean) / size, rows.weight)
+
+
+def _is_supported(rows: EncodedRows, fitted: FittedSquares) -> bool:
+    """Whether left-out rows are described better than by constant noise.
+
+    In closed form they are left out of the fit, and not of its precisions. What these gain from them is
+    at most about the edf (measured: -12 to 26 nats at 6 to 45 edf): only closer calls are cross-validated.
+    """
+    optimistic = _left_out_gain(rows, fitted)
+    if not LEAST_GAIN < optimistic <= LEAST_GAIN + fitted.n_effective:
+        return optimistic > LEAST_GAIN
+    return _variance_gain(rows, fitted) > LEAST_GAIN
+
+
+def _left_out_gain(rows: EncodedRows, fitted: FittedSquares) -> float:
+    """The gain over the mean of the squares, all rows left out one by one."""
+    one = np.minimum(rows.weight, 1.0)
+    others = rows.weight @ rows.response - one * rows.response
+    mean = others / (rows.weight.sum() - one)
+    constant = LogVariance().log_prob(rows.response, np.log(mean))
+    return float(rows.weight @ (fitted.scores() - constant))
 
 
 def _variance_gain(rows: EncodedRows, fitted: FittedSquares) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
@@ -10,14 +10,16 @@ from typing import TypeAlias
 import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, Workspace, slices, sum_by
-from lanam.core.rows.located import AnyRows, Rows, chunks
-from lanam.core.rows.reading import spread
-from lanam.core.rows.statistics import Around, same_arrays
+from lanam.core.rows.located import AnyRows, Rows
+from lanam.core.rows.statistics import Around, entry_sums, same_arrays
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
 
 #: Rows at a time: many, because each addition to the large cross-tables is expensive.
 _TABLE_CHUNK_ROWS = 1 << 17
+
+#: Rows of a subject, about, where it has several.
+_ROWS_PER_SUBJECT = 8
 
 #: With more terms than this, fewer rows are summed at a time.
 _TERMS_AT_ONCE = 16
@@ -169,22 +171,22 @@ def _cross_tables(
     strips = [np.zeros((block.stop - block.start, end - block.start)) for block in blocks]
     pseudo = np.zeros(end)
     scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
-    space = Workspace()
-    for part in chunks(parts, _table_chunk(len(sizes))):
+    spaces = Workspace(), Workspace()
+    for part in _parts(parts, len(sizes)):
         chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
-        readers = [_reader(position, space, k) for k, position in enumerate(part.positions)]
-        for k, (position, (index, corners)) in enumerate(zip(part.positions, readers, strict=True)):
+        rows, subjects = _sides(part, chunk.curvature, spaces)
+        row_values = part.weight, chunk.pseudo_response, chunk.curvature
+        sums = zip(*(entry_sums(part, values) for values in row_values), strict=True)
+        for k, (weight, response, curvature) in enumerate(sums):
             here = blocks[k]
-            weights[k] += spread(position, part.weight, sizes[k])
-            pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
-            strips[k][:, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
-            weighted = index, _weighted(corners, chunk.curvature, space)
-            for j, left in enumerate(readers[: k + 1]):
-                if j == k:
-                    table = _own_table(corners, weighted, sizes[k])
-                else:
-                    table = _cross_table(left, weighted, (sizes[j], sizes[k]), space)
+            weights[k] += weight
+            pseudo[here] += response[seen[k]]
+            strips[k][:, -1] += curvature[seen[k]]
+            for j in range(k + 1):
+                # Terms that hold for all rows of a subject meet once per subject.
+                side = subjects if j in subjects.readers and k in subjects.readers else rows
+                table = side.table(j, k, sizes)
                 some = len(seen[j]) < sizes[j] or len(seen[k]) < sizes[k]
                 table = table[np.ix_(seen[j], seen[k])] if some else table
                 first = blocks[j].start
@@ -194,9 +196,46 @@ def _cross_tables(
     return *strips, pseudo, scalars, *weights
 
 
-def _table_chunk(n_terms: int) -> int:
-    """Rows at a time, fewer where there are many terms."""
-    return max(_TABLE_CHUNK_ROWS * _TERMS_AT_ONCE // max(n_terms, _TERMS_AT_ONCE), 1)
+def _parts(parts: Iterable[Rows], n_terms: int) -> Iterator[Rows]:
+    """Some rows at a time, fewer where there are many terms; of subjects, about as many of these."""
+    size = max(_TABLE_CHUNK_ROWS * _TERMS_AT_ONCE // max(n_terms, _TERMS_AT_ONCE), 1)
+    for part in parts:
+        yield from part.parts(size if part.repeats is None else _ROWS_PER_SUBJECT * size)
+
+
+class _Side:
+    """Rows, or subjects, at which some terms are read together."""
+
+    def __init__(
+        self, positions: Mapping[int, Position], curvature: Array, space: Workspace
+    ) -> None:
+        self.readers = {k: _reader(position, space, k) for k, position in positions.items()}
+        self._curvature, self._space = curvature, space
+        self._latest: tuple[int, _Weighted] | None = None
+
+    def table(self, j: int, k: int, sizes: Sequence[int]) -> Array:
+        """``W_j' diag(gamma) W_k``."""
+        index, corners = self.readers[k]
+        if self._latest is None or self._latest[0] != k:
+            self._latest = k, (index, _weighted(corners, self._curvature, self._space))
+        weighted = self._latest[1]
+        if j == k:
+            return _own_table(corners, weighted, sizes[k])
+        return _cross_table(self.readers[j], weighted, (sizes[j], sizes[k]), self._space)
+
+
+def _sides(
+    part: Rows, curvature: Array, spaces: tuple[Workspace, Workspace]
+) -> tuple[_Side, _Side]:
+    """The rows and, where these are repeated, the subjects with their total curvature."""
+    positions = dict(enumerate(part.positions))
+    if part.repeats is None:
+        return _Side(positions, curvature, spaces[0]), _Side({}, curvature, spaces[1])
+    of_subjects = {k: p.of_subjects for k, p in positions.items() if p.repeats is not None}
+    varying = len(of_subjects) < len(positions)
+    of_rows = {k: position.of_rows for k, position in positions.items() if varying}
+    total = part.repeats.sum(curvature)
+    return _Side(of_rows, curvature, spaces[0]), _Side(of_subjects, total, spaces[1])
 
 
 #: Interpolation weights of rows: (offset from a row's entry, the rows' weights there), None for ones.

@@ -5,7 +5,7 @@ Statistics of all rows are map-reduce jobs: computed for parts of the rows, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
@@ -20,6 +20,7 @@ from lanam.core.arrays import Array, Intercept
 from lanam.core.blas import limited_threads
 from lanam.core.rows.tables import EncodedRows, Log, Merge, Tables, Totals, Units, add
 from lanam.core.terms.knots import Position, locate
+from lanam.core.terms.repeats import Repeats
 from lanam.core.terms.term import Term
 
 #: A thread is worth starting for this many rows.
@@ -33,8 +34,9 @@ class Rows:
     Where missing values add noise (``missingness.py``), ``missing_noise`` is the variance that each column
     adds, in units of the noise of complete rows; where some responses are gross errors (``tails.py``),
     ``gross_errors`` has the ``reliability`` of each row. ``precision`` is that of each row relative to
-    complete rows without errors, by both, and ``offset`` what its log-likelihood has besides weighted
-    squares. ``columns`` are kept to locate rows in further terms.
+    complete rows without errors, by both, and ``log_factor`` what its log-likelihood has besides weighted
+    squares. ``offset`` is the known part of its prediction, None for zero. ``columns`` are kept to locate
+    rows in further terms; ``repeats`` and ``times`` are as in ``EncodedRows``.
     """
 
     positions: tuple[Position, ...]
@@ -45,8 +47,11 @@ class Rows:
     missing_noise: Array | None = None
     gross_errors: GrossErrors | None = None
     reliability: Array | None = None
+    log_factor: Array | None = None
     offset: Array | None = None
     columns: Array = field(default_factory=lambda: np.empty((0, 0)))
+    repeats: Repeats | None = None
+    times: Array = field(default_factory=lambda: np.empty(0))
     n_threads: int = 1
     log: Log | None = None
 
@@ -62,7 +67,8 @@ class Rows:
         """Rows of a table, located in all terms."""
         y = units.standard(table.response)
         empty = cls((), (), y, table.weight, columns=table.columns, n_threads=n_threads, log=log)
-        return empty.with_terms(terms)
+        empty = replace(empty, offset=table.offset, precision=table.precision)
+        return replace(empty, repeats=table.repeats, times=table.times).with_terms(terms)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -70,7 +76,7 @@ class Rows:
     @property
     def n_columns(self) -> int:
         """The number of columns."""
-        return int(self.columns.shape[1])
+        return int(self.columns.shape[1]) + (self.repeats is not None)
 
     @cached_property
     def missing_columns(self) -> tuple[int, ...]:
@@ -85,7 +91,7 @@ class Rows:
     @cached_property
     def log_precision(self) -> float:
         """The part of a Gaussian log-likelihood due to the rows' precisions."""
-        return 0.0 if self.offset is None else float(self.weight @ self.offset)
+        return 0.0 if self.log_factor is None else float(self.weight @ self.log_factor)
 
     @cached_property
     def count(self) -> float:
@@ -98,15 +104,25 @@ class Rows:
         def some(values: Array | None) -> Array | None:
             return None if values is None else values[rows]
 
+        repeats, subjects = (None, rows) if self.repeats is None else self.repeats.part(rows)
+
+        def located(position: Position) -> Position:
+            if position.repeats is None:
+                return position.rows(rows)
+            return position.rows(subjects, repeats)
+
         return replace(
             self,
-            positions=tuple(position.rows(rows) for position in self.positions),
+            positions=tuple(map(located, self.positions)),
             y=self.y[rows],
             weight=self.weight[rows],
             precision=some(self.precision),
             reliability=some(self.reliability),
+            log_factor=some(self.log_factor),
             offset=some(self.offset),
-            columns=self.columns[rows],
+            columns=self.columns[subjects],
+            repeats=repeats,
+            times=self.times if repeats is None else self.times[rows],
         )
 
     def parts(self, size: int) -> Iterator[Rows]:
@@ -136,12 +152,32 @@ class Rows:
 
     def with_terms(self, terms: Sequence[Term]) -> Rows:
         """These rows with more terms."""
-        positions = [locate(term.entries, term.features, self.columns) for term in terms]
         return replace(
             self,
-            positions=(*self.positions, *positions),
+            positions=(*self.positions, *map(self._locate, terms)),
             sizes=(*self.sizes, *(len(term.entries) for term in terms)),
         )
+
+    def all_columns(self, features: Collection[int]) -> Array:
+        """All columns (n, D) of the rows, of which only some ``features`` are needed."""
+        if self.repeats is None:
+            return self.columns
+        result = np.empty((len(self), self.n_columns), order="F")
+        for feature in features:
+            varies = feature == self.columns.shape[1]
+            result[:, feature] = self.times if varies else self.columns[self.repeats.owner, feature]
+        return result
+
+    def varies(self, features: Sequence[int]) -> bool:
+        """Whether any of these columns differs between rows of a subject."""
+        return self.repeats is None or self.columns.shape[1] in features
+
+    def _locate(self, term: Term) -> Position:
+        if self.repeats is None:
+            return locate(term.entries, term.features, self.columns)
+        if self.varies(term.features):
+            return locate(term.entries, term.features, self.all_columns(term.features))
+        return replace(locate(term.entries, term.features, self.columns), repeats=self.repeats)
 
     def keep_terms(self, kept: Sequence[int]) -> Rows:
         """These rows with some of the terms."""
@@ -161,17 +197,17 @@ class Rows:
         if missing_noise is not None:
             noisier = np.flatnonzero(missing_noise)
             precision /= 1.0 + np.isnan(self.columns[:, noisier]) @ missing_noise[noisier]
-        offset, reliability = 0.5 * np.log(precision), None
+        log_factor, reliability = 0.5 * np.log(precision), None
         if gross_errors is not None:
             reliability, extra = gross_errors(self)
-            precision, offset = precision * reliability, offset + extra
+            precision, log_factor = precision * reliability, log_factor + extra
         return replace(
             self,
             precision=precision,
             missing_noise=missing_noise,
             gross_errors=gross_errors,
             reliability=reliability,
-            offset=offset,
+            log_factor=log_factor,
         )
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, slices
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
 from lanam.core.rows.located import AnyRows, Rows, added, chunks
@@ -28,10 +28,13 @@ from lanam.core.rows.statistics import (
     same_arrays,
     weigh_entries,
 )
-from lanam.core.rows.tables import Totals
+from lanam.core.rows.tables import Totals, add
 
 #: Rows of ``Z`` at a time.
 _DESIGN_CHUNK_ROWS = 1 << 11
+
+#: The same where rows are those of subjects, of which each has several.
+_REPEATED_CHUNK_ROWS = 1 << 15
 
 #: With this many rows, a pass over them costs more than all else.
 MANY_ROWS = 1 << 18
@@ -114,12 +117,48 @@ def _normal_equations(
     designs = Design(tables)
 
     def of(part: Rows) -> Totals:
+        if part.repeats is not None:
+            return _repeated_equations(around, kept, tables, part)
         expansion, design = around.expand(part), designs.of(part.keep_terms(kept))
         target = expansion.pseudo_response @ design
         design *= np.sqrt(expansion.curvature)[:, None]
         return design.T @ design, target
 
-    return added(parts, _DESIGN_CHUNK_ROWS, of)
+    return reduce(add, (added([part], _chunk_rows(part), of) for part in parts))
+
+
+def _chunk_rows(part: Rows) -> int:
+    return _DESIGN_CHUNK_ROWS if part.repeats is None else _REPEATED_CHUNK_ROWS
+
+
+def _repeated_equations(
+    around: Around, kept: Sequence[int], tables: Sequence[Array], part: Rows
+) -> Totals:
+    """The same for rows of subjects, whose own terms ``S`` are evaluated once per subject.
+
+    With the other terms ``V``, sums over each subject's rows in brackets: ``S' [gamma] S``,
+    ``S' [gamma V]`` and ``V' gamma V``.
+    """
+    assert part.repeats is not None
+    expansion, positions = around.expand(part), part.keep_terms(kept).positions
+    gamma, total = expansion.curvature, part.repeats.sum
+    own = [k for k, position in enumerate(positions) if position.repeats is not None]
+    other = [k for k, position in enumerate(positions) if position.repeats is None]
+    of_subjects = [positions[k].of_subjects for k in own]
+    subjects = Design([tables[k] for k in own]).at(of_subjects, len(part.repeats.starts))
+    rows = Design([tables[k] for k in other]).at([positions[k] for k in other], len(part))[:, :-1]
+    weighted = gamma[:, None] * rows
+    cross = subjects.T @ total(weighted)
+    gram = np.block(
+        [[subjects.T @ (total(gamma)[:, None] * subjects), cross], [cross.T, weighted.T @ rows]]
+    )
+    response = expansion.pseudo_response
+    target = np.r_[total(response) @ subjects, response @ rows]
+    # From the subjects' terms, the intercept and the others to the order of the terms.
+    blocks = slices([*(tables[k].shape[1] for k in own), 1, *(tables[k].shape[1] for k in other)])
+    place = dict(zip([*own, len(positions), *other], blocks, strict=True))
+    order = np.r_[tuple(place[k] for k in range(len(positions) + 1))]
+    return gram[np.ix_(order, order)], target[order]
 
 
 def _level_equations(
@@ -133,7 +172,11 @@ def _level_equations(
 
     def of(part: Rows) -> Totals:
         expansion, kept_part = around.expand(part), part.keep_terms(kept)
-        position, size, rows = kept_part.positions[k], kept_part.sizes[k], np.arange(len(part))
+        position, size, rows = (
+            kept_part.positions[k].of_rows,
+            kept_part.sizes[k],
+            np.arange(len(part)),
+        )
         weighted = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
         return weighted @ designs.of(kept_part), spread(position, expansion.pseudo_response, size)
 

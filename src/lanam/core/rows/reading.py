@@ -13,6 +13,8 @@ from lanam.core.terms.knots import Position
 
 def read(position: Position, table: Array) -> Array:
     """Rows of a table, interpolated along every axis: ``W_d T_d`` without forming ``W_d``."""
+    if position.repeats is not None:
+        return np.asarray(read(position.of_subjects, table)[position.repeats.owner])
     if not position.steps:
         index = position.index
         # Each is about twice as fast as the other for its kind of table.
@@ -28,6 +30,8 @@ def read(position: Position, table: Array) -> Array:
 
 def spread(position: Position, values: Array, size: int) -> Array:
     """Sums of row values per table entry: ``W_d' v``."""
+    if position.repeats is not None:
+        return spread(position.of_subjects, position.repeats.sum(values), size)
     if not position.steps:
         return sum_by(position.index, values, size)
     (stride, fraction), *others = position.steps
@@ -49,9 +53,13 @@ class Design:
 
     def of(self, rows: Rows) -> Array:
         """``Z`` of these rows."""
+        return self.at([position.of_rows for position in rows.positions], len(rows))
+
+    def at(self, positions: Sequence[Position], n_rows: int) -> Array:
+        """``Z`` of rows at these positions."""
         width = self._columns[-1].stop if self._columns else 0
-        design = self._space.get("design", (len(rows), width + 1))
-        for k, (position, columns) in enumerate(zip(rows.positions, self._columns, strict=True)):
+        design = self._space.get("design", (n_rows, width + 1))
+        for k, (position, columns) in enumerate(zip(positions, self._columns, strict=True)):
             self._read(k, position, design[:, columns])
         design[:, -1] = 1.0
         return design

@@ -27,20 +27,37 @@ from lanam.core.rows.tables import Totals
 #: Rows at a time: intermediate results stay in the cache, and memory is reused.
 CHUNK_ROWS = 1 << 13
 
+#: Newton's steps to the intercept of a constant model, and the last one.
+_NEWTON_STEPS = 100
+_NEWTON_TOL = 1e-10
+
 
 def predict(rows: Rows, values: Sequence[Array], intercept: Intercept) -> Array:
     """The link-scale prediction of rows from the terms' tabulated values, all outputs at once."""
-    f = np.empty((len(rows), *np.shape(intercept)))
+    shape = np.shape(intercept)
+    f = np.empty((len(rows), *shape))
     f[:] = intercept
+    if rows.offset is not None:
+        f += rows.offset
+    # What depends on a subject alone is summed once per subject.
+    own = np.zeros((0 if rows.repeats is None else len(rows.repeats.starts), *shape))
     for position, table in zip(rows.positions, values, strict=True):
-        f += read(position, table)
+        if position.repeats is None:
+            f += read(position, table)
+        else:
+            own += read(position.of_subjects, table)
+    if rows.repeats is not None:
+        f += own[rows.repeats.owner]
     return f
 
 
 def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
     """Sums of a row value per table entry, one vector per term."""
+    own = None if rows.repeats is None else rows.repeats.sum(row_values)
     return [
         spread(position, row_values, size)
+        if own is None or position.repeats is None
+        else spread(position.of_subjects, own, size)
         for position, size in zip(rows.positions, rows.sizes, strict=True)
     ]
 
@@ -68,19 +85,44 @@ def _log_likelihood(
     return added(parts, CHUNK_ROWS, lambda part: (_value(part, likelihood, values, intercept),))
 
 
+def log_densities(part: Rows, likelihood: Likelihood, f: Array) -> Array:
+    """The log-density of each row's observation, with the row's precision, at unit noise."""
+    values, rest = likelihood.log_prob(part.y, f), likelihood.normaliser(part.y, part.precision)
+    values = values if part.precision is None else part.precision * values
+    return values if rest is None else values + rest
+
+
 def _value(
     part: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> Array:
     """The log-likelihood of rows in memory."""
     f = predict(part, values, intercept)
-    return np.array(part.information @ likelihood.log_prob(part.y, f))
+    return np.array(part.weight @ log_densities(part, likelihood, f))
 
 
 def fit_intercept_only(rows: AnyRows, likelihood: Likelihood) -> Intercept:
-    """The intercept of the best constant model."""
+    """The intercept of the best constant model, beside the offsets."""
     if isinstance(rows, StreamedRows):
         return rows.null_intercept
-    return likelihood.fit_intercept_only(rows.y, rows.information)
+    start = likelihood.fit_intercept_only(rows.y, rows.information)
+    if rows.offset is None or not isinstance(start, float):
+        return start
+    return _fit_beside_offset(rows, likelihood, start)
+
+
+def _fit_beside_offset(rows: Rows, likelihood: Likelihood, start: float) -> float:
+    """Newton's steps from the intercept without offsets, less their mean."""
+    assert rows.offset is not None
+    intercept = start - float(np.average(rows.offset, weights=rows.information))
+    for _ in range(_NEWTON_STEPS):
+        f = intercept + rows.offset
+        gradient = float(rows.information @ likelihood.gradient(rows.y, f))
+        curvature = float(rows.information @ likelihood.curvature(f))
+        step = float(np.clip(gradient / max(curvature, np.finfo(float).tiny), -1.0, 1.0))
+        intercept += step
+        if abs(step) < _NEWTON_TOL:
+            break
+    return intercept
 
 
 def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:
@@ -155,7 +197,9 @@ class Around:
         exact = self.likelihood.quadratic
         f = np.zeros(len(part)) if exact else self.predict(part)
         gradient, curvature = self.derivatives(part, f)
-        value = float(part.information @ self.likelihood.log_prob(part.y, f))
+        value = float(part.weight @ log_densities(part, self.likelihood, f))
+        if part.offset is not None:  # the quadratic is one in what is added to it
+            f = f - part.offset
         bent = curved(curvature, f)
         constant = value - float(np.vdot(f, gradient)) - 0.5 * float(np.vdot(f, bent))
         return Expansion(gradient + bent, curvature, constant, value)

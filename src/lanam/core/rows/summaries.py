@@ -18,7 +18,13 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.rows import sketches
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Spread, Tables, Totals, add
-from lanam.core.terms.knots import Distribution, level_counts, summarise
+from lanam.core.terms.knots import (
+    Distribution,
+    Knots,
+    level_counts,
+    standard_inputs,
+    summarise,
+)
 
 #: From this number of rows on, columns are sorted in threads.
 _MANY_ROWS = 1 << 16
@@ -31,12 +37,19 @@ _SKETCH_ARRAYS = 5
 class ColumnSummary:
     """One column: its distribution, and the number of distinct values, which may be an estimate.
 
-    For a column of codes, ``mass`` is every code's weight.
+    For a column of codes, ``mass`` is every code's weight. ``knots`` are those of a column whose place is
+    not chosen by its distribution: of the time of follow-up.
     """
 
     distribution: Distribution
     n_values: float
     mass: Array
+    knots: Knots | None = None
+
+    @property
+    def inputs(self) -> Array:
+        """The distinct values as a network's inputs."""
+        return standard_inputs(self.distribution) if self.knots is None else self.knots.inputs
 
 
 @dataclass(frozen=True)
@@ -137,7 +150,10 @@ def _sketched(
 
 def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     spread = Spread.of(table.response, table.weight)
-    hashes = sketches.hash_rows(table.columns, table.response)
+    extras = table.extras
+    # Rows that differ in their offset are different rows.
+    columns = np.hstack([table.columns, *extras]) if any(e.size for e in extras) else table.columns
+    hashes = sketches.hash_rows(columns, table.response)
     classes = level_counts(table.response, table.weight, n_classes)
     counts = [np.array([len(table), *astuple(spread)]), classes, sketches.count_distinct(hashes[1])]
     features = sketches.sum_features(table.columns)
@@ -145,17 +161,18 @@ def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     counts.append(cast(Array, sums))
     # As floats, which have the same order.
     numbers = [(hash_ >> np.uint64(11)).astype(np.float64) for hash_ in hashes]
-    return counts + _smallest([*numbers, table.columns, table.response, table.weight], n_sample)
+    rows = [*numbers, table.columns, table.response, table.weight, *extras]
+    return counts + _smallest(rows, n_sample)
 
 
 def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
-    """Distinct rows with the smallest hashes: these, columns, response, and the weight of all copies.
+    """Distinct rows with the smallest hashes: these, columns, response, the weight of all copies, extras.
 
     They are in the order of the first hash, which the columns' order does not change.
     """
     if n_sample == 0:
         return [array[:0] for array in sample]
-    hashes, identity, columns, response, weight = sample
+    hashes, identity, columns, response, weight, *extras = sample
     candidates = np.arange(len(hashes))
     if len(hashes) > 4 * n_sample:
         # Sort few of them, unless many are copies.
@@ -167,7 +184,8 @@ def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
     starts = np.flatnonzero(np.r_[True, (numbers[:, 1:] != numbers[:, :-1]).any(axis=0)])
     mass = np.add.reduceat(weight[order], starts)[:n_sample]
     first = order[starts[:n_sample]]
-    return [hashes[first], identity[first], columns[first], response[first], mass]
+    chosen = [part[first] for part in (hashes, identity, columns, response)]
+    return [*chosen, mass, *(part[first] for part in extras)]
 
 
 def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals) -> Totals:
@@ -177,7 +195,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     merged = [np.array([n_rows + n_more, *astuple(total)]), next(one) + next(two)]
     merged.append(sketches.merge_counts(next(one), next(two)))
     merged.append(next(one) + next(two))  # of unsigned integers, modulo 2^64
-    samples = [np.concatenate(pair) for pair in zip(islice(one, 5), islice(two, 5), strict=True)]
+    samples = [np.concatenate(pair) for pair in zip(islice(one, 7), islice(two, 7), strict=True)]
     merged += _smallest(samples, n_sample)
     for n_levels in levels:
         pair = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
@@ -190,8 +208,10 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
 def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
-    classes, smallest, sums, _, _, sampled, response, weight = islice(parts, 8)
-    sample = EncodedRows(np.asfortranarray(sampled), response, weight) if len(response) else None
+    classes, smallest, sums, _, _, sampled, response, weight, *extras = islice(parts, 10)
+    sample = None
+    if len(response):
+        sample = EncodedRows(np.asfortranarray(sampled), response, weight).with_extras(*extras)
     columns = []
     for n_levels in levels:
         sketch = sketches.from_arrays(islice(parts, _SKETCH_ARRAYS))

@@ -8,7 +8,7 @@ partitions on other machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.terms.knots import power_of_two_scale
+from lanam.core.terms.repeats import Repeats
 
 #: What a job returns.
 Totals: TypeAlias = tuple[Array, ...]
@@ -23,15 +24,36 @@ Totals: TypeAlias = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's."""
+    """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's.
+
+    ``offset`` is the known part of the prediction on the link scale; None if it is zero everywhere.
+    ``precision`` divides the likelihood's dispersion (the exposure of an amount); None if it is one.
+    With ``repeats``, columns are those of subjects, of which each has rows at several ``times``: the time
+    is a further column, the last.
+    """
 
     columns: Array
     response: Array
     weight: Array
     number: int = 0
+    offset: Array | None = None
+    precision: Array | None = None
+    repeats: Repeats | None = None
+    times: Array = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
         return len(self.response)
+
+    @property
+    def extras(self) -> list[Array]:
+        """Offset and precision as columns (n, 1); (n, 0) where there is none."""
+        parts = (self.offset, self.precision)
+        return [np.empty((len(self), 0)) if part is None else part[:, None] for part in parts]
+
+    def with_extras(self, *extras: Array) -> EncodedRows:
+        """These rows with the extras of such."""
+        offset, precision = (each[:, 0] if each.shape[1] else None for each in extras)
+        return replace(self, offset=offset, precision=precision)
 
 
 #: Goes over chunks once; it can be pickled: a function of a module, or a ``partial`` of one.
@@ -137,7 +159,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Units:
-    """The core's units of the response: a Gaussian one has mean 0 and variance 1."""
+    """The core's units of the response: one in the unit of the prediction has mean 0 and variance 1."""
 
     likelihood: Likelihood
     shift: float
@@ -148,7 +170,7 @@ class Units:
     def of(cls, spread: Spread, likelihood: Likelihood) -> Units:
         """Standard units of a response."""
         total = spread.total_weight
-        if not likelihood.quadratic:
+        if not likelihood.standardised:
             return cls(likelihood, 0.0, 1.0, total)
         shift, size = spread.mean, float(np.sqrt(spread.variance))
         # A constant response varies by rounding only; a small unit keeps its noise small.
@@ -158,7 +180,7 @@ class Units:
 
     def standard(self, response: Array) -> Array:
         """A response in these units."""
-        if not self.likelihood.quadratic:
+        if not self.likelihood.standardised:
             return response
         # In two steps, the first of them exact: squares of neither result may overflow or underflow.
         magnitude = power_of_two_scale(np.array([self.scale]))
@@ -167,7 +189,7 @@ class Units:
 
     def log_evidence(self, standard: float) -> float:
         """Log evidence of the response in its original units."""
-        if not self.likelihood.quadratic:
+        if not self.likelihood.standardised:
             return standard
         return standard - self.total_weight * float(np.log(self.scale))
 

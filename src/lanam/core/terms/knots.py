@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.terms.repeats import Repeats
 from lanam.core.terms.searching import SortedPoints
 
 #: Rows located at a time: intermediate results stay in the cache.
@@ -51,16 +52,30 @@ class Position:
     """Positions of rows among the entries of a table.
 
     ``index`` is the entry at or before a row along every axis; ``steps`` are those of the axes, in their
-    order, along which some rows lie between two entries.
+    order, along which some rows lie between two entries. With ``repeats`` they are those of subjects, of
+    which each has several rows.
     """
 
     index: IntArray
     steps: tuple[Step, ...] = ()
+    repeats: Repeats | None = None
 
-    def rows(self, part: slice | NDArray[np.bool_]) -> Position:
-        """Positions of some of the rows."""
+    def rows(
+        self, part: slice | NDArray[np.bool_] | IntArray, repeats: Repeats | None = None
+    ) -> Position:
+        """Positions of some of the rows or, with their repeats, of some of the subjects."""
         steps = tuple((stride, fraction[part]) for stride, fraction in self.steps)
-        return Position(self.index[part], steps)
+        return Position(self.index[part], steps, repeats)
+
+    @property
+    def of_subjects(self) -> Position:
+        """One position per subject."""
+        return Position(self.index, self.steps)
+
+    @property
+    def of_rows(self) -> Position:
+        """One position per row."""
+        return self if self.repeats is None else self.rows(self.repeats.owner)
 
 
 class _SingleAxis:
@@ -112,6 +127,13 @@ class Knots(_SingleAxis):
         inputs = np.pad(self.network_inputs, ((0, missing), (0, missing)))
         inputs[len(self.points) :, 1:] = 1.0
         return inputs
+
+    def thinned(self, n_knots: int) -> Knots:
+        """At most so many of the knots, of data without a margin."""
+        few = np.unique(np.linspace(0, len(self.points) - 1, n_knots).round().astype(int))
+        return replace(
+            self, points=self.points[few], inputs=self.inputs[few], inside=slice(0, len(few))
+        )
 
     def quantile_input(self, place: Array) -> Array:
         """Network inputs at fractions of the knots within the data's range."""

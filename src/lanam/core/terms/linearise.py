@@ -26,8 +26,8 @@ RANK_TOLERANCE = 1e-3
 #: The same for an interaction, which has many more directions near the threshold.
 PAIR_TOLERANCE = 1e-2
 
-#: In a term's first compression, before its prior was tuned, directions below this are dropped, unless they
-#: exceed a hundredth of the largest.
+#: The same in a term's first pass, before its prior was tuned, and where coordinates are many, until passes
+#: have converged; unless the direction exceeds a hundredth of the largest.
 COARSE_TOLERANCE = 0.1
 
 #: A group is without data if its variance over the data is below this fraction of that over its entries.
@@ -39,11 +39,32 @@ _LEFT_OUT = 1e-5
 
 @dataclass(frozen=True)
 class Compressed:
-    """A term's prior in few coordinates: ``Phi ~ table @ basis.T``, and ``group_grams[g] = V_g' V_g``."""
+    """A term's prior in few coordinates: ``Phi ~ table @ basis.T``, and ``group_grams[g] = V_g' V_g``.
+
+    ``sizes`` are the data's information on the coordinates if the term is alone.
+    """
 
     table: Array
     basis: Array
     group_grams: Array
+    sizes: Array
+
+    @classmethod
+    def whole(cls, table: Array, basis: Array) -> Compressed:
+        """A term of independent levels, whose coordinates are all needed."""
+        return cls(table, basis, np.ones((1, 1, 1)), np.full(basis.shape[1], np.inf))
+
+    def coarser(self) -> Compressed:
+        """The larger directions only, as in a term's first pass."""
+        keep = self.sizes > _floor(self.sizes, coarse=True, tolerance=0.0)
+        if keep.all():
+            return self
+        grams = (
+            self.group_grams
+            if len(self.group_grams) == 1
+            else self.group_grams[:, keep][:, :, keep]
+        )
+        return Compressed(self.table[:, keep], self.basis[:, keep], grams, self.sizes[keep])
 
 
 def tangent(term: Term, expansion: Array, data_mass: Array) -> Array:
@@ -85,17 +106,17 @@ def compress(
     ``coarse`` keeps the larger directions only; a ``dropped`` term, without any, stays without.
     """
     if isinstance(term, LevelTerm) and term.high_cardinality:
-        return Compressed(jacobian, np.empty((0, 0)), np.ones((1, 1, 1)))
+        return Compressed.whole(jacobian, np.empty((0, 0)))
     root = np.sqrt(precision[term.group_index])
     phi = jacobian / root
     if isinstance(term, LevelTerm):
-        return Compressed(phi, np.eye(len(root)), np.ones((1, 1, 1)))
+        return Compressed.whole(phi, np.eye(len(root)))
     if dropped:
-        basis = np.empty((phi.shape[1], 0))
+        basis, sizes = np.empty((phi.shape[1], 0)), np.empty(0)
     else:
         tolerance = PAIR_TOLERANCE if term.joint else RANK_TOLERANCE
-        basis = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
-    return Compressed(phi @ basis, basis, _group_grams(term, basis))
+        basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
+    return Compressed(phi @ basis, basis, _group_grams(term, basis), sizes)
 
 
 def _group_grams(term: Term, basis: Array) -> Array:
@@ -106,8 +127,8 @@ def _group_grams(term: Term, basis: Array) -> Array:
     return np.stack([group.T @ group for group in rows])
 
 
-def _visible_directions(seen: Array, coarse: bool, tolerance: float) -> Array:
-    """Right singular vectors of ``seen`` whose squared singular value is above the tolerance.
+def _visible_directions(seen: Array, coarse: bool, tolerance: float) -> tuple[Array, Array]:
+    """Right singular vectors of ``seen`` whose squared singular value is above the tolerance, and these.
 
     By a pivoted Cholesky factorisation of the smaller Gram matrix, which ends where nothing visible is
     left, and the singular vectors of its few columns.
@@ -122,7 +143,8 @@ def _visible_directions(seen: Array, coarse: bool, tolerance: float) -> Array:
     size, vectors = np.linalg.eigh(lower.T @ lower)
     keep = size > _floor(size, coarse, tolerance)
     left = (lower @ vectors[:, keep]) / np.sqrt(size[keep])
-    return np.asarray(seen.T @ left / np.sqrt(size[keep])) if wide else left
+    basis = np.asarray(seen.T @ left / np.sqrt(size[keep])) if wide else left
+    return basis, size[keep]
 
 
 def _floor(size: Array, coarse: bool, tolerance: float) -> float:

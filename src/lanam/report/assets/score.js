@@ -192,7 +192,33 @@ const lanam = {};
       for (let c = 0; c < n; c++) {
         for (let d = 0; d < n; d++) covariance[c * n + d] += sumOfProducts(vectors[c], vectors[d]);
       }
-      return { mean, covariance, terms };
+      return { mean, covariance, terms, vectors };
+    }
+
+    // Survival until the end of each interval of follow-up, whose time is the last column, as in
+    // lanam.core.model.hazards: the hazard is that of the interval's middle, and the interval of log H is that
+    // of its linearisation.
+    survival(row, edges, level) {
+      const time = row.length - 1;
+      const hazards = [];
+      const vectors = [];
+      let extra = 0;
+      const curve = [{ time: edges[0], value: 1, low: 1, high: 1 }];
+      for (let j = 0; j + 1 < edges.length; j++) {
+        const there = Float64Array.from(row);
+        there[time] = 0.5 * (edges[j] + edges[j + 1]);
+        const moments = this.linkMoments(there);
+        hazards.push(Math.exp(moments.mean[0]) * (edges[j + 1] - edges[j]));
+        vectors.push(moments.vectors[0]);
+        extra = moments.covariance[0] - sumOfProducts(moments.vectors[0], moments.vectors[0]);
+        const total = hazards.reduce((a, b) => a + b);
+        const slope = new Float64Array(this.size);
+        hazards.forEach((hazard, k) => addTo(slope, vectors[k], hazard / total));
+        const std = Math.sqrt(sumOfProducts(slope, slope) + Math.max(extra, 0));
+        const at = (side) => Math.exp(-total * Math.exp(side * level.z * std));
+        curve.push({ time: edges[j + 1], value: at(0), low: at(1), high: at(-1) });
+      }
+      return curve;
     }
 
     // Noise variance of a row: missing values add to it, noise tables scale it. A missing value without an
@@ -222,8 +248,16 @@ const lanam = {};
         const odds = mean[0] / Math.sqrt(1 + (Math.PI / 8) * covariance[0]);
         return { ...moments, response: [expit(odds)], intervals: [ends.map(expit)] };
       }
+      if (this.family === "lognormal") {
+        const noise = this.rowNoise(row);
+        return {
+          ...moments, response: [Math.exp(mean[0])], intervals: [ends.map(Math.exp)],
+          newInterval: this.noisyInterval(mean[0], covariance[0], noise, level)?.map(Math.exp) ?? null,
+        };
+      }
       if (this.link === "log") {
-        const rate = exposure * Math.exp(mean[0] + 0.5 * covariance[0]);
+        // A hazard is that of the curves, at the mean of its logarithm.
+        const rate = exposure * Math.exp(mean[0] + (this.family === "survival" ? 0 : 0.5 * covariance[0]));
         const intervals = [ends.map((end) => exposure * Math.exp(end))];
         if (this.family !== "poisson") return { ...moments, response: [rate], intervals, newInterval: null };
         const dispersed = disperse(mean[0], covariance[0], exposure, this.noiseVariance);
@@ -232,12 +266,19 @@ const lanam = {};
           newStd: countStd(dispersed, exposure), newInterval: countInterval(dispersed, exposure, level),
         };
       }
-      if (this.family !== "gaussian") return { ...moments, response: [mean[0]], intervals: [ends], newInterval: null };
+      if (!["gaussian", "student"].includes(this.family)) {
+        return { ...moments, response: [mean[0]], intervals: [ends], newInterval: null };
+      }
       const noise = this.rowNoise(row);
-      const newStd = Math.sqrt(covariance[0] + noise);
-      const newInterval = this.shape === null
-        ? normalInterval(mean[0], newStd, level) : mixtureInterval(mean[0], covariance[0], noise, this.shape, level);
-      return { ...moments, response: [mean[0]], intervals: [ends], newStd, newInterval };
+      const newInterval = this.noisyInterval(mean[0], covariance[0], noise, level);
+      return { ...moments, response: [mean[0]], intervals: [ends], newStd: Math.sqrt(covariance[0] + noise), newInterval };
+    }
+
+    // The interval of a new observation with additive noise.
+    noisyInterval(mean, variance, noise, level) {
+      return this.shape === null
+        ? normalInterval(mean, Math.sqrt(variance + noise), level)
+        : mixtureInterval(mean, variance, noise, this.shape, level);
     }
   }
 

@@ -307,12 +307,41 @@
         const form = (value) => measured(value, decimals);
         line("value", form(result.response[0]));
         const calibrated = report.calibrated ? " (calibrated)" : "";
-        line("bands", `${band} prediction interval: ${result.newInterval ? ends(result.newInterval, form) + calibrated : level.reason}`);
-        line("bands", `${band} credible interval of the mean: ${ends(result.intervals[0], form)}`);
+        const what = report.follow_up ? "hazard" : "mean";
+        if (!report.follow_up) {
+          line("bands", `${band} prediction interval: ${result.newInterval ? ends(result.newInterval, form) + calibrated : level.reason}`);
+        }
+        line("bands", `${band} credible interval of the ${what}: ${ends(result.intervals[0], form)}`);
+        if (report.follow_up) lines.push(...this.survivalLines(level));
         if (observed !== null) line("bands", `observed: ${form(observed)}`);
       }
       if (observed !== null && report.classes) line("bands", `observed: ${observed}`);
       element("responses").replaceChildren(...lines);
+    }
+
+    // The survival curve of the current row with its band, and its value at the chosen time.
+    survivalLines(level) {
+      const time = this.report.columns[this.report.columns.length - 1];
+      const curve = this.scorer.survival(this.row, this.report.follow_up, level);
+      const [width, height] = [400, 120];
+      const [first, last] = [curve[0].time, curve[curve.length - 1].time];
+      const x = (value) => (width * (value - first) / (last - first)).toFixed(1);
+      const y = (value) => (height * (1 - value)).toFixed(1);
+      const points = (key) => curve.map((point) => `${x(point.time)},${y(point[key])}`);
+      const back = points("low").reverse();
+      const here = Math.min(Math.max(this.row[this.row.length - 1], first), last);
+      const places = curve.map((point) => point.time);
+      // Between two times the cumulative hazard is a line.
+      const at = (key) => Math.exp(-between(places, curve.map((point) => -Math.log(point[key])), here));
+      const graph = svg("svg", { class: "spark survival", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none",
+        role: "img", "aria-label": "survival by time, from one at the top to zero" },
+        svg("path", { class: "band", d: `M${points("high").join("L")}L${back.join("L")}Z` }),
+        svg("line", { class: "zero", x1: 0, x2: width, y1: height, y2: height }),
+        svg("path", { class: "mean", d: `M${points("value").join("L")}` }),
+        svg("line", { class: "here", x1: x(here), x2: x(here), y1: 0, y2: height }));
+      const interval = ends([at("low"), at("high")], percent);
+      const text = `Survival until ${time.name} ${number(here)}: ${percent(at("value"))} (${level.name} credible interval ${interval})`;
+      return [make("div", { className: "bands", id: "survival-text" }, text), graph];
     }
 
     // Bars with intervals, the largest first; by default without those whose interval includes zero, as in the paper.

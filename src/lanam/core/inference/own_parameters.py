@@ -1,0 +1,141 @@
+"""The likelihood's own parameters: the shape of amounts, the dispersion of counts, cut points of grades.
+
+They maximise the evidence beside the functions. At fixed functions and precisions that is, by the log
+determinant ``log |H + W^-1|`` of Laplace's approximation,
+
+    sum_i w_i [log p(y_i | f_i, a) - h_i / 2 log gamma(f_i, a)]
+
+where ``h_i`` is the leverage of row ``i``, whose sum is the model's effective degrees of freedom. It is
+taken as equal in all rows. For Gaussian noise this would be the residual sum of squares over ``N - edf``.
+
+Newton's steps in the parameters' logarithms, with derivatives from the sums at neighbouring parameters: one
+pass over the rows each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.inference.problem import Problem, State
+from lanam.core.likelihoods import Likelihood
+from lanam.core.rows.located import AnyRows, Rows, added
+from lanam.core.rows.statistics import (
+    CHUNK_ROWS,
+    Around,
+    fit_intercept_only,
+    log_densities,
+    own_curvature,
+)
+from lanam.core.rows.tables import Totals
+
+#: The distance of neighbouring parameters in logarithms.
+_STEP = 0.02
+#: The largest step, and the number of steps.
+_REACH = 1.5
+_MOST_STEPS = 12
+#: Steps end when they promise less than this many nats.
+_TOL = 1e-3
+#: Rounds of the constant model: its intercept, then the parameters.
+_ROUNDS = 3
+
+
+def tuned(problem: Problem, state: State) -> State:
+    """The state with the best parameters of its likelihood."""
+    around = problem.around(state)
+    if not around.likelihood.parameters:
+        return state
+    effective = state.n_effective + problem.likelihood.n_outputs
+    likelihood = fit_parameters(problem.rows, around, effective / problem.rows.count)
+    return replace(state, likelihood=likelihood, quadratic=None)
+
+
+def fit_null(rows: Rows, likelihood: Likelihood) -> Likelihood:
+    """The likelihood with the parameters of the best constant model."""
+    if not likelihood.parameters:
+        return likelihood
+    alone = rows.keep_terms([])
+    for _ in range(_ROUNDS):
+        around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
+        likelihood = fit_parameters(alone, around, likelihood.n_outputs / alone.count)
+    return likelihood
+
+
+def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood:
+    """The likelihood with the best parameters around a prediction; rows have this mean leverage."""
+    likelihood = around.likelihood
+    low, high = np.log(np.array(likelihood.bounds)).T
+    free = np.flatnonzero(low < high)
+    whole = np.clip(np.log(likelihood.parameters), low, high)
+    low, high, logs = low[free], high[free], whole[free]
+
+    def at(logs: Array) -> Likelihood:
+        moved = whole.copy()
+        moved[free] = logs
+        return likelihood.with_parameters(np.exp(moved).tolist())
+
+    best, value = logs, -np.inf
+    for _ in range(_MOST_STEPS):
+        candidates = list(map(at, _neighbours(logs)))
+        (sums,) = rows.total(partial(_objectives, around, candidates, leverage))
+        if sums[0] < value:  # too far
+            logs = 0.5 * (best + logs)
+            continue
+        best, value = logs, float(sums[0])
+        gradient, hessian = _derivatives(sums, len(logs))
+        logs = np.clip(best + _newton(gradient, hessian), low, high)
+        if gradient @ (logs - best) < _TOL:
+            break
+    return at(best)
+
+
+def _newton(gradient: Array, hessian: Array) -> Array:
+    """A step uphill, whether or not the objective is concave here."""
+    curvature, vectors = np.linalg.eigh(-hessian)
+    size = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max(initial=1e-300))
+    return np.asarray(np.clip(vectors @ (vectors.T @ gradient / size), -_REACH, _REACH))
+
+
+def _neighbours(logs: Array) -> list[Array]:
+    """The point itself; one step down and up along each axis; and up along each pair of axes."""
+    steps = _STEP * np.eye(len(logs))
+    along = [logs + sign * step for step in steps for sign in (-1.0, 1.0)]
+    return [logs, *along, *(logs + first + second for first, second in combinations(steps, 2))]
+
+
+def _derivatives(values: Array, size: int) -> tuple[Array, Array]:
+    """Gradient and Hessian from the values at the neighbours."""
+    centre, down, up = values[0], values[1 : 2 * size + 1 : 2], values[2 : 2 * size + 1 : 2]
+    gradient = (up - down) / (2.0 * _STEP)
+    hessian = np.diag((up - 2.0 * centre + down) / _STEP**2)
+    for (i, j), both in zip(combinations(range(size), 2), values[2 * size + 1 :], strict=True):
+        # Of both steps at once: f + (g_i + g_j) s + (h_ii + h_jj + 2 h_ij) s^2 / 2.
+        linear = (gradient[i] + gradient[j]) * _STEP
+        bend = 2.0 * (both - centre - linear) / _STEP**2
+        hessian[i, j] = hessian[j, i] = 0.5 * (bend - hessian[i, i] - hessian[j, j])
+    return gradient, hessian
+
+
+def _objectives(
+    around: Around, candidates: Sequence[Likelihood], leverage: float, parts: Iterable[Rows]
+) -> Totals:
+    """The objective of each candidate."""
+
+    def of(part: Rows) -> Totals:
+        f = around.predict(part)
+
+        def objective(likelihood: Likelihood) -> float:
+            gamma = own_curvature(likelihood.curvature(f))
+            log_gamma = np.log(np.maximum(gamma, np.finfo(float).tiny))
+            each = log_gamma if log_gamma.ndim == 1 else log_gamma.sum(axis=1)
+            values = log_densities(part, likelihood, f) - 0.5 * leverage * each
+            return float(part.weight @ values)
+
+        return (np.array([objective(likelihood) for likelihood in candidates]),)
+
+    return added(parts, CHUNK_ROWS, of)
