@@ -15,27 +15,34 @@ from lanam.core.inference.evidence import UPDATES
 from lanam.errors import InputError
 from lanam.parameters import DEFAULTS, PARAMETERS
 
-ONLY_NUMBERS = {"likelihood", "noise"}
+ONLY_NUMBERS = {"likelihood", "noise", "tweedie_power"}
+#: Parameters that a classifier declares itself, after those of both.
+ONLY_CLASSES = {"likelihood": "categorical"}
 
 
 @pytest.mark.parametrize("kind", [LANAMRegressor, LANAMClassifier])
 def test_signatures_are_the_declarations(kind):
     shown = inspect.signature(kind).parameters
     expected = [name for name in PARAMETERS if kind is LANAMRegressor or name not in ONLY_NUMBERS]
+    own = {} if kind is LANAMRegressor else ONLY_CLASSES
+    expected += own
     assert list(shown) == expected
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in shown.values())
     model = kind()
     for name, each in shown.items():
-        assert each.default == PARAMETERS[name].default == getattr(DEFAULTS, name)
         assert getattr(model, name) == each.default
+        if name in own:
+            assert each.default == own[name]
+        else:
+            assert each.default == PARAMETERS[name].default == getattr(DEFAULTS, name)
     assert sorted(model.get_params()) == sorted(expected)
 
 
 def test_others_are_refused():
     with pytest.raises(TypeError, match="unexpected keyword argument 'wings'"):
         LANAMRegressor(wings=2)
-    with pytest.raises(TypeError, match="likelihood"):
-        LANAMClassifier(likelihood="poisson")
+    with pytest.raises(TypeError, match="noise"):
+        LANAMClassifier(noise="constant")
     with pytest.raises(TypeError, match="positional"):
         LANAMRegressor("auto")
 

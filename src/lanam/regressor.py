@@ -223,7 +223,13 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     def _asked_family(self) -> Family:
         if self.likelihood == AUTO:
             return ANY
-        return find_family(self.likelihood).configured(self.get_params(deep=False))
+        family = find_family(self.likelihood)
+        if family.link.classes:
+            remedy = "use LANAMClassifier, or {likelihood='gaussian'} for numbers"
+            raise InputError(
+                "{given} is for classes", remedy, argument="likelihood", value=family.name
+            )
+        return family.configured(self.get_params(deep=False))
 
     def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
         self.__dict__.pop("family_scores_", None)

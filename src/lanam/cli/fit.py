@@ -390,7 +390,7 @@ def _estimator(
         raise UsageError(f"--noise is for --task regression, and the task is {decision.task}")
     model: Estimator
     if family.link.classes:
-        model = LANAMClassifier()
+        model = LANAMClassifier(likelihood=decision.likelihood or "categorical")
     else:
         model = LANAMRegressor(
             likelihood=decision.likelihood or family.name,

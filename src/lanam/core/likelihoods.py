@@ -84,6 +84,10 @@ class Likelihood(ABC):
         """The likelihood of ``scale * y`` and ``scale * f``, where these have the same unit."""
         return self
 
+    def with_variance(self, ratio: float) -> Self | None:
+        """The likelihood with this many times the variance; None if the variance is not a parameter."""
+        return None
+
     # of rows
 
     @abstractmethod
@@ -111,7 +115,7 @@ class Likelihood(ABC):
         return np.asarray(-2.0 * self.log_prob(y, f))
 
     def pearson(self, y: Array, f: Array) -> Array:
-        """Squared deviations from the mean in units of the variance at dispersion one."""
+        """Squared deviations from the mean in units of the variance, of counts at dispersion one."""
         raise AssertionError(f"{self.name} has no Pearson dispersion")
 
 

@@ -50,6 +50,12 @@ class Gamma(Likelihood):
         excess = np.log(y) - f
         return np.asarray(2.0 * (np.expm1(np.minimum(excess, 300.0)) - excess))
 
+    def pearson(self, y: Array, f: Array) -> Array:
+        return np.asarray(self.shape * np.square(np.expm1(np.minimum(np.log(y) - f, 150.0))))
+
+    def with_variance(self, ratio: float) -> Gamma:
+        return Gamma(self.shape / ratio)
+
     def gradient(self, y: Array, f: Array) -> Array:
         return np.asarray(self.shape * np.expm1(np.minimum(np.log(y) - f, 300.0)))
 

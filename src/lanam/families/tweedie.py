@@ -69,6 +69,13 @@ class Tweedie(Likelihood):
             2.0 * (best - y * mean ** (1.0 - p) / (1.0 - p) + mean ** (2.0 - p) / (2.0 - p))
         )
 
+    def pearson(self, y: Array, f: Array) -> Array:
+        mean = bounded_exp(f)
+        return np.asarray(np.square(y - mean) / (self.dispersion * mean**self.power))
+
+    def with_variance(self, ratio: float) -> Tweedie:
+        return replace(self, dispersion=self.dispersion * ratio)
+
     def gradient(self, y: Array, f: Array) -> Array:
         p = self.power
         slope = y * bounded_exp((1.0 - p) * f) - bounded_exp((2.0 - p) * f)

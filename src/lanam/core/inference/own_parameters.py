@@ -41,6 +41,8 @@ _REACH = 1.5
 _MOST_STEPS = 12
 #: Steps end when they promise less than this many nats.
 _TOL = 1e-3
+#: The factor by which the residuals may exceed the variance: that of a sample is uncertain.
+_TOLERATED = 1.2
 #: Rounds of the constant model: its intercept, then the parameters.
 _ROUNDS = 3
 
@@ -51,8 +53,22 @@ def tuned(problem: Problem, state: State) -> State:
     if not around.likelihood.parameters:
         return state
     effective = state.n_effective + problem.likelihood.n_outputs
-    likelihood = fit_parameters(problem.rows, around, effective / problem.rows.count)
+    likelihood = _fitted(problem.rows, around, effective / problem.rows.count)
     return replace(state, likelihood=likelihood, quadratic=None)
+
+
+def _fitted(rows: AnyRows, around: Around, leverage: float) -> Likelihood:
+    """The best parameters, of a variance not far below that of the residuals.
+
+    Tails heavier than the family's would otherwise be fitted by the functions: the likelihood takes them for
+    signal.
+    """
+    likelihood = fit_parameters(rows, around, leverage)
+    if likelihood.with_variance(1.0) is None:
+        return likelihood
+    (squares,) = rows.total(partial(_pearson_sum, replace(around, likelihood=likelihood)))
+    ratio = float(squares) / (rows.count * max(1.0 - leverage, 0.1) * _TOLERATED)
+    return likelihood if ratio <= 1.0 else likelihood.with_variance(ratio) or likelihood
 
 
 def fit_null(rows: Rows, likelihood: Likelihood) -> Likelihood:
@@ -62,7 +78,7 @@ def fit_null(rows: Rows, likelihood: Likelihood) -> Likelihood:
     alone = rows.keep_terms([])
     for _ in range(_ROUNDS):
         around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
-        likelihood = fit_parameters(alone, around, likelihood.n_outputs / alone.count)
+        likelihood = _fitted(alone, around, likelihood.n_outputs / alone.count)
     return likelihood
 
 
@@ -119,6 +135,16 @@ def _derivatives(values: Array, size: int) -> tuple[Array, Array]:
         bend = 2.0 * (both - centre - linear) / _STEP**2
         hessian[i, j] = hessian[j, i] = 0.5 * (bend - hessian[i, i] - hessian[j, j])
     return gradient, hessian
+
+
+def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
+    """The sum of squared residuals in units of their variance."""
+
+    def of(part: Rows) -> Totals:
+        squares = around.likelihood.pearson(part.y, around.predict(part))
+        return (np.array(part.information @ squares),)
+
+    return added(parts, CHUNK_ROWS, of)
 
 
 def _objectives(
