@@ -21,6 +21,11 @@ from lanam.metrics.curves import (
     retention_curve,
     retention_of,
 )
+from lanam.metrics.deviances import (
+    binomial_deviance,
+    negative_binomial_deviance,
+    tweedie_deviance,
+)
 from lanam.metrics.kernel import skce
 from lanam.metrics.performance import (
     Figure,
@@ -50,6 +55,7 @@ __all__ = [
     "RetentionCurve",
     "accuracy",
     "bernoulli_nll",
+    "binomial_deviance",
     "brier_score",
     "categorical_nll",
     "classification_performance",
@@ -62,6 +68,7 @@ __all__ = [
     "gaussian_pit",
     "interval_coverage",
     "interval_width",
+    "negative_binomial_deviance",
     "quantile_calibration_curve",
     "quantile_calibration_error",
     "regression_performance",
@@ -72,4 +79,5 @@ __all__ = [
     "root_brier_score",
     "skce",
     "top_label_calibration_error",
+    "tweedie_deviance",
 ]

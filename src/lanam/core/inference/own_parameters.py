@@ -60,8 +60,8 @@ def tuned(problem: Problem, state: State) -> State:
 def _fitted(rows: AnyRows, around: Around, leverage: float) -> Likelihood:
     """The best parameters, of a variance not far below that of the residuals.
 
-    Tails heavier than the family's would otherwise be fitted by the functions: the likelihood takes them for
-    signal.
+    Tails heavier than the family's would otherwise be fitted by the functions: the likelihood takes them
+    for signal.
     """
     likelihood = fit_parameters(rows, around, leverage)
     if likelihood.with_variance(1.0) is None:
