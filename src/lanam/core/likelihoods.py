@@ -88,6 +88,18 @@ class Likelihood(ABC):
         """The likelihood with this many times the variance; None if the variance is not a parameter."""
         return None
 
+    @property
+    def excess(self) -> float:
+        """The factor by which residuals vary more than the family: it divides what rows tell of ``f``.
+
+        Parameters and predictions are the family's own, the posterior that of a quasi-likelihood.
+        """
+        return 1.0
+
+    def with_excess(self, excess: float) -> Self:
+        """The likelihood with another excess."""
+        return self
+
     # of rows
 
     @abstractmethod

@@ -37,6 +37,7 @@ class Gamma(Likelihood):
     """``y`` has the mean ``exp(f)`` and the variance ``exp(2 f) / shape``; its curvature is expected."""
 
     shape: float = 1.0
+    beyond: float = 1.0
 
     name = "gamma"
     learned = MappingProxyType({"shape": (1e-3, 1e8)})
@@ -53,8 +54,15 @@ class Gamma(Likelihood):
     def pearson(self, y: Array, f: Array) -> Array:
         return np.asarray(self.shape * np.square(np.expm1(np.minimum(np.log(y) - f, 150.0))))
 
+    @property
+    def excess(self) -> float:
+        return self.beyond
+
+    def with_excess(self, excess: float) -> Gamma:
+        return replace(self, beyond=excess)
+
     def with_variance(self, ratio: float) -> Gamma:
-        return Gamma(self.shape / ratio)
+        return replace(self, shape=self.shape / ratio)
 
     def gradient(self, y: Array, f: Array) -> Array:
         return np.asarray(self.shape * np.expm1(np.minimum(np.log(y) - f, 300.0)))

@@ -42,6 +42,7 @@ class Tweedie(Likelihood):
     dispersion: float = 1.0
     power: float = 1.5
     fixed: bool = False
+    beyond: float = 1.0
 
     name = "tweedie"
     learned = MappingProxyType({"dispersion": (1e-8, 1e12), "power": (1.01, 1.99)})
@@ -72,6 +73,13 @@ class Tweedie(Likelihood):
     def pearson(self, y: Array, f: Array) -> Array:
         mean = bounded_exp(f)
         return np.asarray(np.square(y - mean) / (self.dispersion * mean**self.power))
+
+    @property
+    def excess(self) -> float:
+        return self.beyond
+
+    def with_excess(self, excess: float) -> Tweedie:
+        return replace(self, beyond=excess)
 
     def with_variance(self, ratio: float) -> Tweedie:
         return replace(self, dispersion=self.dispersion * ratio)

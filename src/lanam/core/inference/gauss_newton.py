@@ -234,7 +234,7 @@ class GaussNewton:
     def initial_state(self, problem: Problem, rng: Rng) -> State:
         """All terms at zero."""
         terms = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
-        rows, likelihood, noise = problem.rows, problem.likelihood, 1.0
+        rows, likelihood, noise = problem.rows, problem.likelihood, problem.likelihood.excess
         if likelihood.noise_bounds is not None:
             around = selection.null_fit(rows, likelihood)[1]
             noise = max(_START_NOISE * around, likelihood.noise_bounds[0])

@@ -53,22 +53,8 @@ def tuned(problem: Problem, state: State) -> State:
     if not around.likelihood.parameters:
         return state
     effective = state.n_effective + problem.likelihood.n_outputs
-    likelihood = _fitted(problem.rows, around, effective / problem.rows.count)
+    likelihood = fit_parameters(problem.rows, around, effective / problem.rows.count)
     return replace(state, likelihood=likelihood, quadratic=None)
-
-
-def _fitted(rows: AnyRows, around: Around, leverage: float) -> Likelihood:
-    """The best parameters, of a variance not far below that of the residuals.
-
-    Tails heavier than the family's would otherwise be fitted by the functions: the likelihood takes them
-    for signal.
-    """
-    likelihood = fit_parameters(rows, around, leverage)
-    if likelihood.with_variance(1.0) is None:
-        return likelihood
-    (squares,) = rows.total(partial(_pearson_sum, replace(around, likelihood=likelihood)))
-    ratio = float(squares) / (rows.count * max(1.0 - leverage, 0.1) * _TOLERATED)
-    return likelihood if ratio <= 1.0 else likelihood.with_variance(ratio) or likelihood
 
 
 def fit_null(rows: Rows, likelihood: Likelihood) -> Likelihood:
@@ -82,8 +68,13 @@ def fit_null(rows: Rows, likelihood: Likelihood) -> Likelihood:
         likelihood = likelihood.with_variance(float(squares) / alone.count) or likelihood
     for _ in range(_ROUNDS):
         around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
-        likelihood = _fitted(alone, around, likelihood.n_outputs / alone.count)
-    return likelihood
+        likelihood = fit_parameters(alone, around, likelihood.n_outputs / alone.count)
+    if likelihood.with_variance(1.0) is None:
+        return likelihood
+    # Tails heavier than the family's: the likelihood would take them for signal.
+    around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
+    (squares,) = alone.total(partial(_pearson_sum, around))
+    return likelihood.with_excess(max(float(squares) / (alone.count * _TOLERATED), 1.0))
 
 
 def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood:
