@@ -21,9 +21,9 @@ from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model.fitted import FittedModel
 from lanam.errors import InputError
+from lanam.families.amounts import AMOUNT, Amount
 from lanam.families.base import Encoding, Family, NewRows, Statistics
 from lanam.families.checks import refuse
-from lanam.families.gamma import AMOUNT
 from lanam.families.links import LOG
 from lanam.families.over_link import PositiveOverLink, quantile
 
@@ -36,13 +36,12 @@ _CHUNK_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Tweedie(Likelihood):
+class Tweedie(Amount):
     """``log_prob`` has the part that scales with a row's precision, ``normaliser`` the series."""
 
     dispersion: float = 1.0
     power: float = 1.5
     fixed: bool = False
-    beyond: float = 1.0
 
     name = "tweedie"
     learned = MappingProxyType({"dispersion": (1e-8, 1e12), "power": (1.01, 1.99)})
@@ -73,13 +72,6 @@ class Tweedie(Likelihood):
     def pearson(self, y: Array, f: Array) -> Array:
         mean = bounded_exp(f)
         return np.asarray(np.square(y - mean) / (self.dispersion * mean**self.power))
-
-    @property
-    def excess(self) -> float:
-        return self.beyond
-
-    def with_excess(self, excess: float) -> Tweedie:
-        return replace(self, beyond=excess)
 
     def with_variance(self, ratio: float) -> Tweedie:
         return replace(self, dispersion=self.dispersion * ratio)
