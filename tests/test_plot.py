@@ -690,7 +690,7 @@ class TestCurvesOfCategories:
         names = [text.get_text() for text in ax.get_legend().get_texts()]
         assert names == ["Bonn", "Oslo", "Rome", "missing"]
         assert "missing" in tick_words(ax)
-        assert "beyond their main effects" in words(ax.figure)
+        assert "in addition to the terms of each" in words(ax.figure)
 
     def test_bands_have_two_standard_deviations(self, sales):
         surface = sales["age x city"]

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
@@ -120,7 +121,9 @@ def better_than_gaussian(
 ) -> tuple[str, float] | None:
     """A family that describes a sample of positive numbers or counts better, and by how many nats.
 
-    By quick fits of the columns that a Gaussian model uses.
+    By quick fits of the columns that a Gaussian model uses, of those families that describe the sample
+    better around the means of that model already. Its functions are not theirs, but a wrong family is far
+    off.
     """
     if rows.sample is None or rows.encoding.family is not GAUSSIAN:
         return None
@@ -134,16 +137,27 @@ def better_than_gaussian(
     n_levels = [rows.schema.n_levels[k] for k in used]
     quick = replace(_simple(options), level_effects=False, noise=False, tol=0.5, max_iter=20)
 
-    def evidence(family: Family) -> float:
-        y, weight = sample.response[some], sample.weight[some]
-        ones = np.ones(len(y))
+    y, weight = sample.response[some], sample.weight[some]
+    mean = scoring.link_mean(model, sample.columns[some])
+    # Half of the smallest amount stands for means that no amount has.
+    positive = np.log(np.maximum(mean, 0.5 * y.min(initial=1.0, where=y > 0.0)))
+
+    def evidence(family: Family, offset: Array | None = None) -> float:
+        """Of the columns, or of a constant beside the offset."""
+        ones, around = np.ones(len(y)), offset is not None
         encoding = family.encoding(family.statistics(y, weight, ones))
-        tables = ArrayTables(encoding.response(y, weight, ones).with_columns(columns))
-        fitted = fitting.fit(tables, encoding.likelihood, quick, seed, n_levels)
+        rows = encoding.response(y, weight, ones, offset)
+        tables = ArrayTables(rows.with_columns(columns[:, :0] if around else columns))
+        levels = [] if around else n_levels
+        fitted = fitting.fit(tables, encoding.likelihood, quick, seed, levels)
         return encoding.to_user(fitted).log_evidence
 
     try:
         with np.errstate(all="ignore"):
+            least = evidence(GAUSSIAN, mean) + _REMARKABLE
+            others = [family for family in others if evidence(family, positive) > least]
+            if not others:
+                return None
             gaussian = evidence(GAUSSIAN)
             best = max((evidence(family), family.name) for family in others)
     except (ArithmeticError, np.linalg.LinAlgError):  # a remark must not end a fit

@@ -93,6 +93,10 @@ def find_numeric_family(tag: str) -> Family:
         ...
     lanam.errors.InputError: likelihood='survival' is not known: choose 'gaussian', 'lognormal', ...
     """
+    family = FAMILIES.get(tag) if isinstance(tag, str) else None
+    if family is not None and family.link.classes:
+        remedy = "use LANAMClassifier, or {likelihood='gaussian'} for numbers"
+        raise InputError("{given} is for classes", remedy, argument="likelihood", value=tag)
     return _find(tag, numeric_families())
 
 

@@ -82,6 +82,8 @@ class Words:
     factor: str = ""
     #: after the response, in parentheses
     note: str = ""
+    #: the mean of the target, in a report; "" where it says nothing
+    average: str = "mean of {}"
     #: the prediction of the what-if page
     expected: str = "prediction"
     #: how to read terms, in a report

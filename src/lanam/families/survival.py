@@ -50,6 +50,7 @@ class SurvivalFamily(Family):
         ratio="hazard ratio",
         factor="hazard ratio",
         note="events per unit of time",
+        average="",  # of codes
         expected="expected number of events",
         reading=(
             "The logarithm of the hazard, the rate of events among those still at risk, is the intercept "

@@ -51,7 +51,7 @@ _MAX_PAIR_CLASSES = 4
 _MAX_WRITTEN = 12
 _MAX_COLUMNS = 40
 
-_PAIR_KEY = "Joint effect of the two columns beyond their main effects."
+_PAIR_KEY = "Joint effect of the two columns, in addition to the terms of each."
 _WHOLE_KEY = "Joint effect of the two columns, including their main effects."
 _CURVE_KEY = "Bands: two standard deviations. Curves end where their category has no data."
 _CONTOUR_KEY = "Contours: mean in units of its standard deviation."
@@ -73,7 +73,8 @@ def plot_interaction(
 ) -> NDArray[np.object_]:
     """Plot a pairwise interaction: curves of categories, or a map of posterior mean and standard deviation.
 
-    The interaction is the joint effect of two columns beyond their main effects.
+    The interaction is the joint effect of two columns, in addition to the terms of each: beyond their main
+    effects, unless the model was fitted with ``pure=False``.
 
     Of a numeric and a categorical column, the most frequent categories have one curve each, with a band of
     two standard deviations, over the range of their data. Other interactions are maps: regions without

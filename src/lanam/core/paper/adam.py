@@ -40,6 +40,10 @@ _EFFECTIVE_OFF = 0.01
 _SPREAD_OFF = 1e-3
 
 
+#: A rise of the evidence by less than this for each row is none: with many rows batches alone move it by
+#: more than what matters for few.
+_LEAST_RISE = 5e-4
+
 #: The fraction of the learning rate at a fraction of a round.
 Schedule = Callable[[float], float]
 
@@ -85,7 +89,7 @@ class Adam:
     """Trains all parameters of networks.
 
     ``options.max_iter`` is the number of rounds per learning rate, ``options.tol`` the least rise of the
-    evidence.
+    evidence, but for many rows.
     """
 
     options: Options
@@ -207,7 +211,8 @@ class Adam:
         on_round(laplace.retuned(problem, state, hyper, value))
         run = replace(run, now=replace(run.now, hyper=hyper), moments=moments)
         rise = value.value - run.value.value
-        run = replace(run, stalled=0 if rise > self.options.tol else run.stalled + 1)
+        least = max(self.options.tol, _LEAST_RISE * problem.rows.count)
+        run = replace(run, stalled=0 if rise > least else run.stalled + 1)
         return replace(run, best=run.now, value=value) if rise > 0.0 else run
 
     def _evaluate(
