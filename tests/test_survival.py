@@ -436,8 +436,10 @@ class TestResults:
     def test_predicted_files(self, causes_model, two_causes, tmp_path):
         X = inputs(two_causes[0])
         X.to_parquet(tmp_path / "new.parquet")
-        causes_model.predict_files(str(tmp_path / "new.parquet"), tmp_path / "out.parquet")
+        files = str(tmp_path / "new.parquet"), tmp_path / "out.parquet"
+        causes_model.predict_files(*files, times=[0.5])
         found = pd.read_parquet(tmp_path / "out.parquet")
+        assert list(found)[1:] == ["survival_0.5", "incidence_1_0.5", "incidence_2_0.5"]
         np.testing.assert_allclose(found["prediction"], causes_model.predict(X))
 
     def test_dask_frames(self, model, data):

@@ -647,6 +647,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         exposure: Any = None,
         trials: Any = None,
         offset: Any = None,
+        times: Sequence[float] = (),
         prefix: str = "",
         overwrite: bool = False,
     ) -> int:
@@ -676,6 +677,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             For counts, the name of the column with the exposure, or one number.
         trials, offset : str or float, default=None
             The same for the trials of successes, and for offsets.
+        times : sequence of float, default=()
+            For survival models, add "survival_<time>" and, with competing risks, the cumulative incidence
+            of each cause, "incidence_<cause>_<time>"; with ``interval`` also the ends of their intervals.
         prefix : str, default=""
             Prefix of the names of all predicted columns.
         overwrite : bool, default=False
@@ -700,7 +704,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         ...     n_rows, pd.read_parquet(f"{folder}/out").columns.tolist()
         (442, ['age', 'prediction'])
         """
-        options = OutputOptions(interval, std, terms, proba, prefix)
+        options = OutputOptions(interval, std, terms, proba, prefix, tuple(times))
         given = {"exposure": exposure, "trials": trials, "offset": offset}
         return predict_files(self, X, output, options, keep=keep, **given, overwrite=overwrite)
 

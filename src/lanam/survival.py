@@ -57,10 +57,12 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
     n_intervals : "auto" or int, default="auto"
         The largest number of intervals of follow-up, each with about as many events; "auto" is up to 20,
         with at least 3 events each.
-    interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation, init_scales
+    interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes, activation
         As in :class:`LANAMRegressor`.
-    prior_groups, posterior, curvature, solver, evidence_update, categorical_features
+    init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
         As in :class:`LANAMRegressor`; the solver "adam" and the curvature "kron" are not supported.
+    pure, learning_rates, schedule, epochs, batch_size, evidence_steps, patience
+        Of the solver "adam", and without effect here.
     max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
