@@ -175,6 +175,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             rows = data.read(family)
             require_applicable(options, rows.schema, rows.encoding)
             refuse_given(rows.encoding.family, exposure, trials, offset)
+            require_known_to_solver(options, rows.encoding, offset)
             self._learn_classes(rows.encoding.classes)
             if checkpoint is not None:
                 response = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
@@ -334,6 +335,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 return self
             rows = data.read(self.family_, self._labels)
             require_applicable(options, self._schema, rows.encoding)
+            require_known_to_solver(options, rows.encoding, offset)
             first_stage = rows.encoding.to_core(self._model)
             self._train(session, rows, partial(fitting.fit_on, first_stage))
         self._warn_if_unfinished()
@@ -1081,6 +1083,20 @@ def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> 
         raise ValueError(
             f"curvature={options.curvature!r}, the paper's, has no form for more than two classes: "
             f"{several[0]}. Use curvature='exact', the default."
+        )
+
+
+def require_known_to_solver(options: Options, encoding: Encoding, offset: Any) -> None:
+    """Refuse the paper's solver for likelihoods and offsets that the paper does not have."""
+    if not SOLVERS[options.solver].networks_only:
+        return
+    if offset is not None or encoding.likelihood.parameters:
+        what = "no offset" if offset is not None else f"no likelihood={encoding.family.name!r}"
+        raise InputError(
+            f"{{given}}, the paper's, has {what}",
+            "use solver='gauss-newton', the default",
+            argument="solver",
+            value=options.solver,
         )
 
 
