@@ -125,6 +125,17 @@ class TestRegression:
         rate = model.fit(X, events, exposure=hours).predict(X)
         assert np.corrcoef(np.log(rate), f)[0, 1] > 0.95
 
+    def test_amounts_with_an_offset_have_a_shape_of_their_own(self, table):
+        X, f, _ = table
+        rng = np.random.default_rng(3)
+        offset = rng.normal(size=len(X))
+        y = rng.gamma(4.0, np.exp(0.5 * f + offset) / 4.0)
+        model = quick(likelihood="gamma", max_iter=12).fit(X[["curve", "city"]], y, offset=offset)
+        # Less than 4: the interaction is not in the model.
+        assert 2.0 < model.family_parameters_["shape"] < 4.0
+        rate = model.predict(X[["curve", "city"]], offset=0.0)
+        assert np.corrcoef(np.log(rate), f)[0, 1] > 0.7
+
     def test_ctrl_c_keeps_the_best_so_far(self, table, monkeypatch):
         X, _, y = table
         seen = []

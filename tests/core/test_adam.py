@@ -181,6 +181,40 @@ class TestObjective:
 
             assert_close(gradient, differences(log_posterior, own, 1e-5), "finite differences")
 
+    def test_known_parts_of_predictions_and_precisions_of_rows(self):
+        rng = np.random.default_rng(1)
+        options = replace(PAPER, hidden_sizes=(3,))
+        problem = make_problem(options, "bernoulli", 50)
+        offset, precision = rng.normal(size=50), rng.uniform(0.5, 2.0, 50)
+        own = replace(problem.rows, offset=offset, precision=precision)
+        parameters = rng.normal(size=28)
+
+        def log_posterior(at):
+            tables = [
+                networks.forward(term.architecture, theta, term.entries.inputs[:, None])
+                for term, theta in zip(problem.terms, np.split(at[:-1], 3), strict=True)
+            ]
+            f = statistics.predict(problem.rows, tables, at[-1]) + offset
+            value = log_likelihood("bernoulli", problem.rows.y, f, precision, 1.0)
+            return (value - 0.5 * np.square(at[:-1]).sum()) / 50.0
+
+        found = gradient_of(replace(problem, rows=own), parameters, np.ones(27), 1.0)[0]
+        assert_close(found, differences(log_posterior, parameters, 1e-5), "finite differences")
+
+    def test_every_run_has_a_likelihood_of_its_own(self):
+        problem = make_problem(replace(PAPER, hidden_sizes=(3,)), "bernoulli", 50)
+        twice = np.random.default_rng(0).normal(size=(2, 28))
+        layout, parameters = flat(problem, twice)
+        objective = Objective(problem, layout, parameters, 512, np.float64)
+        precision, noise = np.zeros_like(parameters), np.ones((2, 1))
+        both = objective.gradient(objective.whole, precision, noise).copy()
+        objective.likelihoods = [LIKELIHOODS["bernoulli"], LIKELIHOODS["poisson"]]
+        mixed = objective.gradient(objective.whole, precision, noise).copy()
+        objective.likelihoods = [LIKELIHOODS["poisson"]] * 2
+        counts = objective.gradient(objective.whole, precision, noise)
+        np.testing.assert_allclose(mixed, np.stack([both[0], counts[1]]), atol=1e-12)
+        assert np.abs(both[1] - counts[1]).max() > 1e-3
+
     def test_an_epoch_sees_every_row_once_in_small_shuffled_batches(self):
         problem = make_problem(n_rows=1200)
         layout, parameters = flat(problem, np.zeros(3 * 24 + 1))

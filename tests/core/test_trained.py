@@ -239,11 +239,11 @@ def test_a_run_that_has_stopped_leaves_the_others_as_they_were():
     problem = make_problem("gaussian")
     points = [adam.start(problem, State((), 0.1, 0.5), np.random.default_rng(k)) for k in range(3)]
     both = adam.Training.of(problem, points, replace(SMALL, epochs=3))
-    hypers, rates = [point.hyper for point in points], [0.1, 0.01, 0.001]
-    both.epochs(hypers, rates, np.random.default_rng(0))
+    rates = [0.1, 0.01, 0.001]
+    points = both.epochs(points, rates, np.random.default_rng(0))
     fewer = both.keep([0, 2])
-    left = fewer.epochs([hypers[0], hypers[2]], [0.1, 0.001], np.random.default_rng(0))
-    all_three = both.epochs(hypers, rates, np.random.default_rng(0))
+    left = fewer.epochs([points[0], points[2]], [0.1, 0.001], np.random.default_rng(0))
+    all_three = both.epochs(points, rates, np.random.default_rng(0))
     for one, two in zip(left, [all_three[0], all_three[2]], strict=True):
         for own, other in zip(one.parameters, two.parameters, strict=True):
             np.testing.assert_allclose(own, other, atol=1e-5)

@@ -25,9 +25,11 @@ from lanam.core.arrays import Array, Rng
 from lanam.core.inference.evidence import RATE, Moments, Update
 from lanam.core.inference.gauss_newton import GaussNewton
 from lanam.core.inference.options import Options
+from lanam.core.inference.own_parameters import tuned
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
+from lanam.core.likelihoods import Likelihood
 from lanam.core.paper import laplace, trained
 from lanam.core.paper.laplace import Evidence, Laplace, LogHyper
 from lanam.core.paper.objective import Objective
@@ -55,11 +57,12 @@ SCHEDULES: Mapping[str, Schedule] = {
 
 @dataclass(frozen=True)
 class Point:
-    """Parameters (K, P) of all terms, the outputs' intercepts (K,), and the hyperparameters."""
+    """Parameters (K, P) of all terms, intercepts (K,), hyperparameters, and the likelihood with its own."""
 
     parameters: tuple[Array, ...]
     intercept: Array
     hyper: LogHyper
+    likelihood: Likelihood
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,7 @@ class Adam:
         for _ in range(self.options.max_iter):
             # 1. the networks at fixed hyperparameters
             rates = [runs[k].learning_rate for k in active]
-            points = training.epochs([runs[k].now.hyper for k in active], rates, rng)
+            points = training.epochs([runs[k].now for k in active], rates, rng)
             # 2. the hyperparameters at fixed networks
             for k, point in zip(active, points, strict=True):
                 runs[k] = self._tuned(problem, replace(runs[k], now=point), on_round)
@@ -208,8 +211,15 @@ class Adam:
         state, now = self._evaluate(problem, run.now)
         steps = problem.update, self.options.evidence_steps
         hyper, value, moments = _raise_evidence(now, run.now.hyper, run.moments, *steps)
-        on_round(laplace.retuned(problem, state, hyper, value))
-        run = replace(run, now=replace(run.now, hyper=hyper), moments=moments)
+        state = laplace.retuned(problem, state, hyper, value)
+        point = replace(run.now, hyper=hyper)
+        if point.likelihood.parameters:
+            point = replace(point, likelihood=problem.likelihood_at(tuned(problem, state)))
+            state, now = self._evaluate(problem, point)
+            value = now.evidence(hyper)
+            state = laplace.retuned(problem, state, hyper, value)
+        on_round(state)
+        run = replace(run, now=point, moments=moments)
         rise = value.value - run.value.value
         least = max(self.options.tol, _LEAST_RISE * problem.rows.count)
         run = replace(run, stalled=0 if rise > least else run.stalled + 1)
@@ -222,6 +232,7 @@ class Adam:
         tangents = tangents or not self.curvature.factored
         at = point.parameters, point.intercept, point.hyper
         state = laplace.state_of(problem, *at, tangents=tangents)
+        state = replace(state, likelihood=point.likelihood)
         return state, laplace.approximate(problem, state, self.curvature)
 
 
@@ -244,8 +255,10 @@ class Training:
         nothing = np.zeros_like(objective.parameters)
         return cls(objective, Moments(nothing, nothing, 0), options)
 
-    def epochs(self, hypers: Sequence[LogHyper], rates: Sequence[float], rng: Rng) -> list[Point]:
+    def epochs(self, points: Sequence[Point], rates: Sequence[float], rng: Rng) -> list[Point]:
         """Where each run is after a round's epochs at its hyperparameters and its learning rate."""
+        hypers = [point.hyper for point in points]
+        self.objective.likelihoods = [point.likelihood for point in points]
         objective, parameters = self.objective, self.objective.parameters
         n_outputs = objective.problem.likelihood.n_outputs
         precision = np.concatenate([self._precision(hyper) for hyper in hypers])
@@ -261,12 +274,14 @@ class Training:
                 step, self.moments = self.moments.step(gradient, 1.0)
                 step *= now
                 parameters += step
-        runs = np.split(parameters.astype(np.float64), len(hypers))
+        layout, runs = objective.layout, np.split(parameters.astype(np.float64), len(points))
         return [
-            Point(
-                tuple(own[:, places] for places in objective.layout.parameters), own[:, -1], hyper
+            replace(
+                point,
+                parameters=tuple(own[:, places] for places in layout.parameters),
+                intercept=own[:, -1],
             )
-            for own, hyper in zip(runs, hypers, strict=True)
+            for own, point in zip(runs, points, strict=True)
         ]
 
     def _precision(self, hyper: LogHyper) -> Floats:
@@ -304,7 +319,7 @@ def start(problem: Problem, earlier: State, rng: Rng) -> Point:
     precisions = [np.log(term.precision) for term in earlier.terms]
     precisions += [np.zeros(trained.n_groups(term)) for term in fresh]
     hyper = LogHyper(np.concatenate(precisions), float(np.log(earlier.noise)))
-    return Point(tuple(parameters), intercept, hyper)
+    return Point(tuple(parameters), intercept, hyper, problem.likelihood_at(earlier))
 
 
 def _raise_evidence(
@@ -325,7 +340,7 @@ def _log_evidence_gains(problem: Problem, state: State, log_dets: Sequence[float
     """By how much the log evidence falls without a term, all else fixed."""
 
     def log_likelihood(values: Sequence[Array]) -> float:
-        point = (problem.likelihood, values, state.intercept)
+        point = (problem.likelihood_at(state), values, state.intercept)
         return statistics.log_likelihood(problem.rows, *point) / state.noise
 
     gains, whole = [], log_likelihood(state.values)

@@ -147,13 +147,14 @@ def retuned(problem: Problem, state: State, hyper: LogHyper, now: Evidence) -> S
         replace(term, precision=precision, smallest_precision=precision)
         for term, precision in zip(state.terms, precisions, strict=True)
     )
-    return State(terms, state.intercept, hyper.noise, now.value, now.n_effective)
+    state = replace(state, terms=terms, noise=hyper.noise)
+    return replace(state, evidence=now.value, n_effective=now.n_effective)
 
 
 def approximate(problem: Problem, state: State, curvature: Curvature) -> Laplace:
     """The Laplace approximation around trained networks."""
     log_likelihood = statistics.log_likelihood(
-        problem.rows, problem.likelihood, state.values, state.intercept
+        problem.rows, problem.likelihood_at(state), state.values, state.intercept
     )
     squares = [
         trained.sums_of_squares(term, term_state.expansion)

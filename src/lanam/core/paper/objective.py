@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from lanam.core.arrays import Array, IntArray, Rng
 from lanam.core.inference.problem import Problem
+from lanam.core.likelihoods import Likelihood
 from lanam.core.paper.stack import Floats, Layout, Stack
 from lanam.core.rows.located import Rows
 from lanam.core.terms.linearise import centred
@@ -27,11 +28,12 @@ _LARGEST_GRADIENT = 1e12
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of the interpolation weights, with responses and weights."""
+    """Rows of the interpolation weights, with responses, information, and known parts of predictions."""
 
     weights: csr_array
     y: Array
-    weight: Array
+    information: Array
+    offset: Array
 
     def rows(self, start: int, stop: int) -> Batch:
         """Some of the rows; each has the same number of weights."""
@@ -40,7 +42,7 @@ class Batch:
         arrays = self.weights.data[part], self.weights.indices[part]
         pointers = self.weights.indptr[: size + 1]
         weights = csr_array((*arrays, pointers), (size, self.weights.shape[1]))
-        return Batch(weights, self.y[start:stop], self.weight[start:stop])
+        return Batch(weights, *(values[start:stop] for values in self._per_row))
 
     def shuffled(self, order: IntArray) -> Batch:
         """The rows in another order."""
@@ -48,7 +50,11 @@ class Batch:
         indices = self.weights.indices.reshape(shape)[order].ravel()
         data = self.weights.data.reshape(shape)[order].ravel()
         weights = csr_array((data, indices, self.weights.indptr), self.weights.shape)
-        return Batch(weights, self.y[order], self.weight[order])
+        return Batch(weights, *(values[order] for values in self._per_row))
+
+    @property
+    def _per_row(self) -> tuple[Array, Array, Array]:
+        return self.y, self.information, self.offset
 
     @cached_property
     def transposed(self) -> csr_array:
@@ -78,7 +84,11 @@ class Objective:
         self.stack = Stack(layout, self.parameters)
         rows = problem.rows
         weights = interpolation(rows, self.stack.columns, self.stack.values.shape[1], dtype)
-        self.whole = Batch(weights, rows.y, rows.weight)
+        offset = np.zeros(len(rows)) if rows.offset is None else rows.offset
+        self.whole = Batch(weights, rows.y, rows.information, offset)
+        n_runs = len(parameters) // problem.likelihood.n_outputs
+        #: of every run, as each learns its own parameters
+        self.likelihoods: list[Likelihood] = [problem.likelihood] * n_runs
         terms = zip(problem.terms, layout.seen, self.stack.columns, problem.data_mass, strict=True)
         self._pure = [
             (columns[seen], centred(term, np.eye(len(columns)), mass)[np.ix_(seen, seen)])
@@ -128,17 +138,23 @@ class Objective:
 
     def _row_gradients(self, batch: Batch, f: Floats) -> Array:
         """Derivatives (R K, n) of the rows' log-likelihood in their predictions (R K, n)."""
-        likelihood = self.problem.likelihood
-        n_outputs, n_rows = likelihood.n_outputs, len(batch.y)
-        n_runs = len(f) // n_outputs
-        y = np.tile(batch.y, n_runs)
-        # Rows of all runs one after another, as the likelihood reads them.
-        rows = f.reshape(n_runs, n_outputs, n_rows).swapaxes(1, 2).reshape(-1, n_outputs)
-        rows = rows.astype(np.float64)
-        found = likelihood.gradient(y, rows[:, 0] if n_outputs == 1 else rows)
-        found = np.clip(found, -_LARGEST_GRADIENT, _LARGEST_GRADIENT)
-        by_run = found.reshape(n_runs, n_rows, n_outputs) * batch.weight[:, None]
-        return np.asarray(by_run.swapaxes(1, 2).reshape(len(f), n_rows))
+        n_runs, n_rows = len(self.likelihoods), len(batch.y)
+        by_run = f.reshape(n_runs, -1, n_rows).swapaxes(1, 2) + batch.offset[:, None]
+        if all(likelihood is self.likelihoods[0] for likelihood in self.likelihoods):
+            # Rows of all runs one after another.
+            y = np.tile(batch.y, n_runs)
+            found = _gradient(self.likelihoods[0], y, by_run.reshape(len(y), -1))
+        else:
+            pairs = zip(self.likelihoods, by_run, strict=True)
+            found = np.stack([_gradient(likelihood, batch.y, own) for likelihood, own in pairs])
+        found = np.clip(found, -_LARGEST_GRADIENT, _LARGEST_GRADIENT).reshape(by_run.shape)
+        found *= batch.information[:, None]
+        return np.asarray(found.swapaxes(1, 2).reshape(len(f), n_rows))
+
+
+def _gradient(likelihood: Likelihood, y: Array, f: Array) -> Array:
+    """Derivatives of the rows' log-likelihood at predictions (n, K)."""
+    return likelihood.gradient(y, f[:, 0] if f.shape[1] == 1 else f)
 
 
 def interpolation(
@@ -150,7 +166,8 @@ def interpolation(
     """
     n_rows = len(rows)
     indices, data = list[IntArray](), list[Floats]()
-    for position, own in zip(rows.positions, columns, strict=True):
+    for of_subjects, own in zip(rows.positions, columns, strict=True):
+        position = of_subjects.of_rows
         corners = [(0, np.ones(n_rows, np.float32))]
         for stride, fraction in position.steps:
             ends = ((0, 1.0 - fraction), (stride, fraction))
