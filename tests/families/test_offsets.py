@@ -142,12 +142,3 @@ def test_several_classes_have_none():
     X, _, known, _ = problem("gaussian")
     with pytest.raises(ValueError, match="would move the logits of all classes alike"):
         LANAMClassifier().fit(X, np.arange(N) % 3, offset=known)
-
-
-def test_the_papers_solver_has_none():
-    X, y, known, _ = problem("gaussian")
-    with pytest.raises(ValueError, match="solver='adam', the paper's, has no offset"):
-        LANAMRegressor(solver="adam").fit(X, y, offset=known)
-    _, y, _, _ = problem("gamma")
-    with pytest.raises(ValueError, match="solver='adam', the paper's, has no likelihood='gamma'"):
-        LANAMRegressor(solver="adam", likelihood="gamma").fit(X, y)
