@@ -432,9 +432,9 @@ class TestArguments:
         assert len(model.interaction_scores_) == 0
         assert all(term.kind != "pair" for term in model.terms_)
 
-    def test_the_classifier_has_no_likelihood_to_choose(self):
-        with pytest.raises(TypeError, match="likelihood"):
-            LANAMClassifier(likelihood="gaussian")
+    def test_the_classifier_has_no_likelihood_of_numbers(self):
+        with pytest.raises(ValueError, match="choose 'categorical' or 'ordinal'"):
+            LANAMClassifier(likelihood="gaussian").fit([[0.0], [1.0]], [0, 1])
 
     @pytest.mark.parametrize(
         ("arguments", "field", "expected"),

@@ -214,6 +214,7 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         >>> model.predict(X[:3, :5])
         array([0, 0, 0])
         """
+        check_is_fitted(self)
         if len(self.classes_) > 2:
             # The variance of the logits changes which class is the most probable.
             number = self.decision_function(X, offset=offset).argmax(axis=1)
