@@ -239,7 +239,7 @@ class TestSettings:
         "change",
         [
             {"learning_rates": (0.03,)},
-            {"schedule": "cosine"},
+            {"schedule": "constant"},
             {"epochs": 5},
             {"batch_size": 50},
             {"evidence_steps": 3},

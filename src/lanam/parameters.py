@@ -237,6 +237,7 @@ PAPER: Mapping[str, Any] = {
     "solver": "adam",
     "evidence_update": "gradient",
     "pure": False,
+    "schedule": "cosine",
 }
 
 
