@@ -12,9 +12,10 @@ from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model.fitted import FittedModel
 from lanam.families.amounts import AMOUNT, Amount
-from lanam.families.base import Family, NewRows
+from lanam.families.base import NewRows
 from lanam.families.checks import require_positive
 from lanam.families.links import LOG
+from lanam.families.log_mean import LogMeanFamily
 from lanam.families.over_link import PositiveOverLink
 
 
@@ -87,25 +88,17 @@ class GammaOverLink(PositiveOverLink):
         return LOG.inverse(link) * rng.standard_gamma(self.shape, link.shape) / self.shape
 
 
-class GammaFamily(Family):
+class GammaFamily(LogMeanFamily):
     """Positive amounts."""
 
     name = Gamma.name
-    link = LOG
     words = AMOUNT
-    positive = True
 
     def check(self, y: Array) -> Array:
         return require_positive(y, self.name)
 
     def likelihood(self, n_classes: int = 0) -> Likelihood:
         return Gamma()
-
-    def mean(self, mean: Array, variance: Array) -> Array:
-        return self.link.inverse(mean + 0.5 * variance)
-
-    def predict(self, model: FittedModel, rows: NewRows) -> Array:
-        return self.mean(*rows.moments(model))
 
     def predictive(self, model: FittedModel, rows: NewRows) -> GammaOverLink:
         return GammaOverLink(*rows.moments(model), model.parameters[0])

@@ -11,9 +11,10 @@ from scipy.special import betainc, betaln, xlogy
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model.fitted import FittedModel
-from lanam.families.base import Encoding, Family, NewRows, Statistics
+from lanam.families.base import Encoding, NewRows, Statistics
 from lanam.families.checks import require_counts, require_some_events
 from lanam.families.links import LOG
+from lanam.families.log_mean import LogMeanFamily
 from lanam.families.over_link import CountsOverLink
 from lanam.families.poisson import PoissonFamily
 
@@ -100,14 +101,12 @@ class NegativeBinomialOverLink(CountsOverLink):
         return rng.poisson(np.minimum(rate, 1e18)).astype(np.float64)
 
 
-class NegativeBinomialFamily(Family):
+class NegativeBinomialFamily(LogMeanFamily):
     """Counts in clusters, over an exposure ``e``: the mean is ``e exp(f)``."""
 
     name = NegativeBinomial.name
-    link = LOG
     words = PoissonFamily.words
     discrete = True
-    positive = True
     takes_exposure = True
     needs_statistics = True
 
@@ -125,16 +124,6 @@ class NegativeBinomialFamily(Family):
 
     def likelihood(self, n_classes: int = 0) -> Likelihood:
         return NegativeBinomial()
-
-    def mean(self, mean: Array, variance: Array) -> Array:
-        return self.link.inverse(mean + 0.5 * variance)
-
-    def response(self, link: Array, exposure: Array) -> Array:
-        return self.link.inverse(np.log(exposure) + link)
-
-    def predict(self, model: FittedModel, rows: NewRows) -> Array:
-        mean, variance = rows.moments(model)
-        return self.response(mean + 0.5 * variance, rows.exposure)
 
     def predictive(self, model: FittedModel, rows: NewRows) -> NegativeBinomialOverLink:
         mean, variance = rows.moments(model)

@@ -25,6 +25,7 @@ from lanam.families.amounts import AMOUNT, Amount
 from lanam.families.base import Encoding, Family, NewRows, Statistics
 from lanam.families.checks import refuse
 from lanam.families.links import LOG
+from lanam.families.log_mean import LogMeanFamily
 from lanam.families.over_link import PositiveOverLink, quantile
 
 #: Terms of the series on either side of the largest, in widths of its peak; and the largest number of them.
@@ -221,13 +222,11 @@ def read_power(value: Any) -> float | None:
     raise InputError(f"{{given}} {rule}", remedy, argument="tweedie_power", value=value)
 
 
-class TweedieFamily(Family):
+class TweedieFamily(LogMeanFamily):
     """Amounts over an exposure, often zero; with a ``power`` that is given, or else learned."""
 
     name = Tweedie.name
-    link = LOG
     words = AMOUNT
-    positive = True
     takes_exposure = True
     needs_statistics = True
 
@@ -274,16 +273,6 @@ class TweedieFamily(Family):
 
     def likelihood(self, n_classes: int = 0) -> Likelihood:
         return Tweedie() if self.power is None else Tweedie(power=self.power, fixed=True)
-
-    def mean(self, mean: Array, variance: Array) -> Array:
-        return self.link.inverse(mean + 0.5 * variance)
-
-    def response(self, link: Array, exposure: Array) -> Array:
-        return self.link.inverse(np.log(exposure) + link)
-
-    def predict(self, model: FittedModel, rows: NewRows) -> Array:
-        mean, variance = rows.moments(model)
-        return self.response(mean + 0.5 * variance, rows.exposure)
 
     def predictive(self, model: FittedModel, rows: NewRows) -> TweedieOverLink:
         return TweedieOverLink(*rows.moments(model), rows.exposure, *model.parameters)
