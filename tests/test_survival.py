@@ -10,6 +10,7 @@ import lanam
 from lanam import LANAMSurvival
 from lanam.metrics import harrell_c
 from lanam.plot import plot_shapes, plot_survival
+from lanam.storage import ModelFileError, container, from_bytes, of_estimator, to_bytes
 
 
 def survival(**options):
@@ -372,6 +373,39 @@ class TestPictures:
 
 
 class TestResults:
+    def test_importances_are_of_the_columns(self, model):
+        importances = model.feature_importances_
+        assert importances.shape == (3,)
+        assert importances.sum() == pytest.approx(1.0)
+        assert importances[0] > importances[2]
+
+    def test_hazards_of_all_sizes_are_found_in_few_passes(self):
+        rng = np.random.default_rng(0)
+        # A hundredth of the hazard after a hundredth of the time.
+        early = rng.exponential(size=1500)
+        time = np.where(early < 0.5, early, 0.5 + 1000.0 * rng.exponential(size=1500))
+        X = rng.normal(size=(1500, 1))
+        model = survival(interactions=0, time_interactions=0).fit(X, event=np.ones(1500), time=time)
+        first, last = model.predict_hazard(X[:1], [0.1, 900.0])[0]
+        assert 0.7 < first < 1.3
+        assert 0.0007 < last < 0.0013
+        assert model.n_iter_ < 20
+
+    def test_damaged_files_are_refused(self, causes_model):
+        whole = container.unpack(to_bytes(of_estimator(causes_model)))
+        for name, change in (
+            ("follow-up edges", lambda a: a[::-1].copy()),
+            ("follow-up causes", lambda a: a * 0),
+            ("follow-up events", lambda a: -a),
+        ):
+            arrays = {**whole.arrays, name: change(whole.arrays[name])}
+            with pytest.raises(ModelFileError, match="is damaged"):
+                from_bytes(container.pack(container.Contents(whole.content, arrays)))
+        follow_up = {**whole.content["follow_up"], "models": []}
+        content = {**whole.content, "follow_up": follow_up}
+        with pytest.raises(ModelFileError, match="is damaged"):
+            from_bytes(container.pack(container.Contents(content, whole.arrays)))
+
     def test_the_summary_says_whether_hazards_are_proportional(self, model):
         tested = model.summary().facts["proportional_hazards"]
         assert (
@@ -402,8 +436,10 @@ class TestResults:
     def test_predicted_files(self, causes_model, two_causes, tmp_path):
         X = inputs(two_causes[0])
         X.to_parquet(tmp_path / "new.parquet")
-        causes_model.predict_files(str(tmp_path / "new.parquet"), tmp_path / "out.parquet")
+        files = str(tmp_path / "new.parquet"), tmp_path / "out.parquet"
+        causes_model.predict_files(*files, times=[0.5])
         found = pd.read_parquet(tmp_path / "out.parquet")
+        assert list(found)[1:] == ["survival_0.5", "incidence_1_0.5", "incidence_2_0.5"]
         np.testing.assert_allclose(found["prediction"], causes_model.predict(X))
 
     def test_dask_frames(self, model, data):

@@ -36,7 +36,7 @@ from lanam.data import NewValuesWarning, Schema, as_frame
 from lanam.editing import Edit, Where, edit
 from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
-from lanam.engines.interface import ReadOptions
+from lanam.engines.interface import ReadOptions, Source
 from lanam.errors import InputError, Message, Setting, warn_user
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import Encoding, Family, find_family
@@ -264,10 +264,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             require_totals(session.options)
         if not in_chunks:
             return InMemoryData(self, inputs, fitted)
+        return ChunkedData(self, inputs, self._open_source(inputs.X, session), fitted)
+
+    def _open_source(self, table: Any, session: Session) -> Source:
+        """A table in chunks, with the threads and the memory of this fit."""
         cache = int(read_memory(self.memory) * _CACHE_FRACTION)
         dialect = getattr(self, "dialect_", None)
         reading = ReadOptions(session.options.n_jobs, cache, session.show_rows, dialect=dialect)
-        return ChunkedData(self, inputs, open_source(inputs.X, reading), fitted)
+        return open_source(table, reading)
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         """Set the classes of a classifier."""
@@ -643,6 +647,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         exposure: Any = None,
         trials: Any = None,
         offset: Any = None,
+        times: Sequence[float] = (),
         prefix: str = "",
         overwrite: bool = False,
     ) -> int:
@@ -672,6 +677,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             For counts, the name of the column with the exposure, or one number.
         trials, offset : str or float, default=None
             The same for the trials of successes, and for offsets.
+        times : sequence of float, default=()
+            For survival models, add "survival_<time>" and, with competing risks, the cumulative incidence
+            of each cause, "incidence_<cause>_<time>"; with ``interval`` also the ends of their intervals.
         prefix : str, default=""
             Prefix of the names of all predicted columns.
         overwrite : bool, default=False
@@ -696,7 +704,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         ...     n_rows, pd.read_parquet(f"{folder}/out").columns.tolist()
         (442, ['age', 'prediction'])
         """
-        options = OutputOptions(interval, std, terms, proba, prefix)
+        options = OutputOptions(interval, std, terms, proba, prefix, tuple(times))
         given = {"exposure": exposure, "trials": trials, "offset": offset}
         return predict_files(self, X, output, options, keep=keep, **given, overwrite=overwrite)
 

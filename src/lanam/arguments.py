@@ -5,8 +5,9 @@ They are checked in ``fit``, as scikit-learn requires. Errors name the argument,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,20 +87,9 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
         ...
     lanam.errors.InputError: interactions names the column 'ages', which X does not have; ...
     """
-    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-    if isinstance(value, str) and value == "auto":
-        return value
-    if _is_nothing(value) and not isinstance(value, str):
-        return 0
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
-        pairs = {_read_pair(pair, names) for pair in value}
-        return tuple(sorted(pairs))
     remedy = "use 'auto', how many interactions to add, or pairs of columns, for example [('age', 'bmi')]"
-    raise InputError(
-        "{given} is not known", f"{remedy}; 0 for none", argument="interactions", value=value
-    )
+    read = partial(_read_pair, names=names)
+    return _read_request(value, "interactions", read, f"{remedy}; 0 for none")
 
 
 def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
@@ -112,6 +102,18 @@ def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tupl
     >>> read_time_interactions(["bmi"], ["age", "sex", "bmi"])
     ((2, 3),)
     """
+    remedy = "use 'auto', how many columns, or a list of columns, for example ['age']; 0 for none"
+
+    def with_time(column: Any) -> Pair:
+        return find_column(column, names, "time_interactions"), len(names)
+
+    return _read_request(value, "time_interactions", with_time, remedy)
+
+
+def _read_request(
+    value: Any, argument: str, read: Callable[[Any], Pair], remedy: str
+) -> str | int | tuple[Pair, ...]:
+    """How many interactions, or which: each entry of a list is read as a pair."""
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     if isinstance(value, str) and value == "auto":
         return value
@@ -120,10 +122,8 @@ def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tupl
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
-        found = {find_column(column, names, "time_interactions") for column in value}
-        return tuple((column, len(names)) for column in sorted(found))
-    remedy = "use 'auto', how many columns, or a list of columns, for example ['age']; 0 for none"
-    raise InputError("{given} is not known", remedy, argument="time_interactions", value=value)
+        return tuple(sorted({read(entry) for entry in value}))
+    raise InputError("{given} is not known", remedy, argument=argument, value=value)
 
 
 def _read_pair(pair: Any, names: Sequence[str]) -> Pair:

@@ -392,6 +392,8 @@ class HazardPredictions(AdditiveModel):
     ) -> Any:
         """Restricted mean survival time: the mean time without an event until a horizon.
 
+        With late entry, time counts from the first at which a row of the training data was at risk.
+
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)

@@ -23,7 +23,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.errors import InputError
 from lanam.explain import GlobalExplanation, describe_terms, explain_global, require_coverage
-from lanam.families import ANY, AUTO, FAMILIES, Family, find_family
+from lanam.families import ANY, AUTO, FAMILIES, Family, find_family, find_numeric_family
 from lanam.families.base import link_interval
 from lanam.family_scores import FamilyScores
 from lanam.inputs import read_response, read_target, read_weights
@@ -245,7 +245,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     def _asked_family(self) -> Family:
         if self.likelihood == AUTO:
             return ANY
-        return find_family(self.likelihood).configured(self.get_params(deep=False))
+        return find_numeric_family(self.likelihood).configured(self.get_params(deep=False))
 
     def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
         self.__dict__.pop("family_scores_", None)

@@ -21,22 +21,18 @@ from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.follow_up import FollowUp, FollowUpTables, Timeline
 from lanam.core.rows.tables import Log, Tables
 from lanam.data import Schema, as_frame
-from lanam.engines import is_chunked, open_source
-from lanam.engines.interface import ReadOptions
+from lanam.engines import is_chunked
 from lanam.errors import InputError
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import SURVIVAL, Encoding, Family
 from lanam.follow_up import FollowUpInputs, Subjects, split_target, with_time
 from lanam.hazard_predictions import HazardPredictions
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.parameters import SurvivalParameters, read_intervals, read_memory
+from lanam.parameters import SurvivalParameters, read_intervals
 from lanam.sessions import Session
 from lanam.storage import SavedFollowUp, SavedModel
 from lanam.summary import Summary
 from lanam.training import TrainingRows
-
-#: Fraction of ``memory`` in which a fit caches the encoded rows of files.
-_CACHE_FRACTION = 0.25
 
 
 class LANAMSurvival(SurvivalParameters, HazardPredictions):
@@ -61,10 +57,12 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
     n_intervals : "auto" or int, default="auto"
         The largest number of intervals of follow-up, each with about as many events; "auto" is up to 20,
         with at least 3 events each.
-    interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation, init_scales
+    interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes, activation
         As in :class:`LANAMRegressor`.
-    prior_groups, posterior, curvature, solver, evidence_update, categorical_features
+    init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
         As in :class:`LANAMRegressor`; the solver "adam" and the curvature "kron" are not supported.
+    pure, learning_rates, schedule, epochs, batch_size, evidence_steps, patience
+        Of the solver "adam", and without effect here.
     max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
@@ -197,10 +195,7 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
     def _open_subjects(self, inputs: FollowUpInputs, session: Session) -> Subjects:
         if not is_chunked(inputs.X):
             return follow_up.in_memory(self, inputs)
-        cache = int(read_memory(self.memory) * _CACHE_FRACTION)
-        dialect = getattr(self, "dialect_", None)
-        reading = ReadOptions(session.options.n_jobs, cache, session.show_rows, dialect=dialect)
-        return follow_up.in_chunks(self, inputs, open_source(inputs.X, reading))
+        return follow_up.in_chunks(self, inputs, self._open_source(inputs.X, session))
 
     def _fit_causes(self, session: Session, subjects: Subjects) -> None:
         """A model of each cause's hazard, on common intervals."""
@@ -237,6 +232,12 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         self._set_fitted(models[0], self._schema, self._n_rows, score)
         self.log_evidence_ = float(sum(model.log_evidence for model in models))
         self.converged_ = all(model.converged for model in models)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importance of each column, as a regressor has it: without the time, they sum to one."""
+        importances = super().feature_importances_[:-1]
+        return np.asarray(importances / (importances.sum() or 1.0))
 
     @property
     def proportional_hazards_(self) -> InteractionScores:

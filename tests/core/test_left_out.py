@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from lanam import LANAMRegressor
-from lanam.core.inference import gauss_newton
+from lanam.core.inference import gauss_newton, left_out
 from lanam.core.inference.left_out import Fit, score_gain
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows.reading import Design
@@ -89,6 +89,20 @@ def test_influence_is_the_change_of_all_predictions():
         target = design.T @ (kept * problem.rows.y) / state.noise
         change = design @ (np.linalg.solve(precision, target) - posterior.mean)
         np.testing.assert_allclose(influence[row], weight @ change**2 / variance, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "bernoulli"])
+def test_the_most_influential_row_is_found_among_few(name, monkeypatch):
+    problem, state = converged(name, *additive_data(likelihood=name))
+    fit = Fit.at(problem, state)
+    influence = fit.influence(problem.rows)
+    monkeypatch.setattr(left_out, "_CANDIDATES", 4)
+    asked, one_by_one = [], Fit.influence
+    monkeypatch.setattr(Fit, "influence", lambda *args: asked.append(args[1]) or one_by_one(*args))
+    row, distance = fit.most_influential(problem.rows)
+    assert row == influence.argmax()
+    assert distance == pytest.approx(influence.max(), rel=1e-12)
+    assert 4 * len(asked) < len(influence)
 
 
 def test_an_outlier_with_leverage_has_influence():

@@ -149,3 +149,44 @@ def test_an_offset_is_what_a_shifted_response_is_to_a_scale_family():
     ratios = replace(rows, y=y * np.exp(-known), offset=None)
     one, other = fit_null(rows, likelihood), fit_null(ratios, likelihood)
     assert one.shape == pytest.approx(other.shape, rel=1e-6)
+
+
+class TestExcess:
+    """Amounts with tails heavier than the family's: the posterior is that of a quasi-likelihood."""
+
+    def rows(self, heavy):
+        rng = np.random.default_rng(0)
+        log_y = rng.normal(size=2000) * (1.6 if heavy else 0.4)
+        return Rows((), (), np.exp(log_y), np.ones(2000))
+
+    def test_is_one_where_the_family_fits(self):
+        rng = np.random.default_rng(0)
+        rows = Rows((), (), rng.gamma(2.0, size=2000), np.ones(2000))
+        assert fit_null(rows, Gamma()).excess == 1.0
+
+    def test_is_that_of_the_squared_residuals(self):
+        rows = self.rows(heavy=True)
+        found = fit_null(rows, Gamma())
+        squares = np.square(rows.y / rows.y.mean() - 1.0).mean()
+        assert found.excess == pytest.approx(found.shape * squares / 1.2, rel=1e-3)
+        assert found.excess > 1.5
+
+    def test_does_not_change_the_parameters(self):
+        found = fit_null(self.rows(heavy=True), Gamma())
+        assert found.shape == pytest.approx(
+            stats.gamma.fit(self.rows(heavy=True).y, floc=0.0)[0], rel=0.02
+        )
+
+    def test_widens_the_posterior_and_leaves_the_evidence_of_the_family(self):
+        from lanam import LANAMRegressor
+
+        rng = np.random.default_rng(1)
+        X = np.array(["a", "b"])[rng.integers(0, 2, (600, 1))]
+        y = np.exp(1.5 * (X[:, 0] == "b") + rng.normal(size=600))
+        model = LANAMRegressor(likelihood="gamma", random_state=0).fit(X, y)
+        _, std = model.predict_terms(X[:50], return_std=True)
+        shape = model.family_parameters_["shape"]
+        alone = np.sqrt(1.0 / (300 * shape)) / np.sqrt(2.0)  # of half the difference of two groups
+        assert std.max() > 1.1 * alone
+        density = stats.gamma.logpdf(y, shape, scale=model.predict(X) / shape).sum()
+        assert model.log_evidence_ == pytest.approx(density, abs=15.0)

@@ -303,3 +303,17 @@ def test_trials_are_rows_of_single_ones():
         model.log_likelihood(X, y)
     with pytest.raises(ValueError, match="exposure is for counts"):
         model.predict(X, exposure=2.0)
+
+
+def test_plots_of_logarithms_have_a_scale_in_percent(fitted):
+    pytest.importorskip("matplotlib")
+    from lanam.plot import plot_shapes
+
+    axes = plot_shapes(fitted.explain_global())
+    right = [child for child in axes[0].child_axes if child.get_ylabel() == ""]
+    assert bool(right) == fitted.family_.link.relative
+    if right:
+        axes[0].figure.canvas.draw()
+        shown = right[0].yaxis.get_major_formatter()(0.1, 0)
+        assert shown == "+11%"
+        assert "in percent" in axes[0].figure.get_supylabel()

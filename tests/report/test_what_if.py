@@ -74,6 +74,21 @@ def test_high_cardinality(open_report, tmp_path, monkeypatch):
     assert_agree(actual, Expected(model, other.assign(shop="new")))
 
 
+@pytest.mark.parametrize("likelihood", ["lognormal", "student"])
+def test_families_with_the_noise_of_numbers(open_report, tmp_path, likelihood):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(-1.0, 1.0, 500), "z": rng.normal(size=500)})
+    noise = 0.3 * np.exp(X["x"]) * rng.standard_t(4.0, 500)
+    y = np.sin(3.0 * X["x"]) + noise
+    y = np.exp(y) if likelihood == "lognormal" else y
+    model = LANAMRegressor(likelihood=likelihood, interactions=0, **QUICK).fit(X, y)
+    page = open_report(model.report(tmp_path / "r.html", X[:5]))
+    rows = X[:40]
+    for coverage in (0.5, 0.95):
+        actual = score(page, cells_of(model, rows), coverage)
+        assert_agree(actual, Expected(model, rows, coverage))
+
+
 # heteroscedastic noise
 
 

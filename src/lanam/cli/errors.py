@@ -80,8 +80,8 @@ class _Flags(MessageFormat):
         return self._flags.get(name) or _WORDS.get(name, name)
 
     def setting(self, setting: Setting) -> str:
-        if setting.argument not in self._flags:
-            usual = super().setting(setting)
+        usual = super().setting(setting)
+        if usual in _WORDS or setting.argument not in self._flags:
             return _WORDS.get(usual, usual)
         value = setting.value
         text = ",".join(map(repr, value)) if isinstance(value, list) else str(value)

@@ -393,7 +393,9 @@ def _estimator(
     if request.noise != DEFAULTS.noise and not family.has_noise:
         raise UsageError(f"--noise is for --task regression, and the task is {decision.task}")
     own: dict[str, Any] = {}
-    if not family.link.classes:
+    if family.link.classes:
+        own["likelihood"] = decision.likelihood or "categorical"
+    else:
         own["likelihood"] = decision.likelihood or family.name
         own["tweedie_power"] = _power(request.tweedie_power)
     if request.noise != DEFAULTS.noise:

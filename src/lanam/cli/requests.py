@@ -30,7 +30,7 @@ TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
 #: As ``lanam.families`` has them, which ``lanam --help`` does not load.
 LikelihoodName = StrEnum(
     "LikelihoodName",
-    "auto gaussian lognormal student gamma tweedie poisson negative_binomial binomial",
+    "auto gaussian lognormal student gamma tweedie poisson negative_binomial binomial ordinal",
 )
 Noise = StrEnum("Noise", ["auto", "constant"])
 Form = StrEnum("Form", ["json", "csv", "sql", "onnx"])
@@ -178,7 +178,9 @@ class FitRequest(TableRequest):
     )
     sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
     likelihood: LikelihoodName | None = _option(
-        None, None, "Distribution of the target: gaussian by default, poisson with --task counts."
+        None,
+        "NAME",
+        f"Distribution of the target, by default that of --task: {', '.join(LikelihoodName)}.",
     )
     exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
     trials: str | None = _option(

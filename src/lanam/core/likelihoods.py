@@ -84,6 +84,22 @@ class Likelihood(ABC):
         """The likelihood of ``scale * y`` and ``scale * f``, where these have the same unit."""
         return self
 
+    def with_variance(self, ratio: float) -> Self | None:
+        """The likelihood with this many times the variance; None if the variance is not a parameter."""
+        return None
+
+    @property
+    def excess(self) -> float:
+        """The factor by which residuals vary more than the family: it divides what rows tell of ``f``.
+
+        Parameters and predictions are the family's own, the posterior that of a quasi-likelihood.
+        """
+        return 1.0
+
+    def with_excess(self, excess: float) -> Self:
+        """The likelihood with another excess."""
+        return self
+
     # of rows
 
     @abstractmethod
@@ -111,7 +127,7 @@ class Likelihood(ABC):
         return np.asarray(-2.0 * self.log_prob(y, f))
 
     def pearson(self, y: Array, f: Array) -> Array:
-        """Squared deviations from the mean in units of the variance at dispersion one."""
+        """Squared deviations from the mean in units of the variance, of counts at dispersion one."""
         raise AssertionError(f"{self.name} has no Pearson dispersion")
 
 

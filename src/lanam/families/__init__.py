@@ -40,6 +40,7 @@ __all__ = [
     "Family",
     "Statistics",
     "find_family",
+    "find_numeric_family",
     "numeric_families",
 ]
 
@@ -79,7 +80,28 @@ def find_family(tag: str) -> Family:
         ...
     lanam.errors.InputError: likelihood='cauchy' is not known: choose 'gaussian', 'lognormal', ...
     """
-    if isinstance(tag, str) and tag in FAMILIES:
+    return _find(tag, tuple(FAMILIES))
+
+
+def find_numeric_family(tag: str) -> Family:
+    """The family of a regressor's ``likelihood``: of numbers, and of no other estimator.
+
+    Examples
+    --------
+    >>> find_numeric_family("survival")
+    Traceback (most recent call last):
+        ...
+    lanam.errors.InputError: likelihood='survival' is not known: choose 'gaussian', 'lognormal', ...
+    """
+    family = FAMILIES.get(tag) if isinstance(tag, str) else None
+    if family is not None and family.link.classes:
+        remedy = "use LANAMClassifier, or {likelihood='gaussian'} for numbers"
+        raise InputError("{given} is for classes", remedy, argument="likelihood", value=tag)
+    return _find(tag, numeric_families())
+
+
+def _find(tag: str, tags: tuple[str, ...]) -> Family:
+    if isinstance(tag, str) and tag in tags:
         return FAMILIES[tag]
     raise InputError(
         "{given} is not known",

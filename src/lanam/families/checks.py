@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.errors import InputError
+from lanam.errors import InputError, Setting
 
 
 def refuse(
@@ -19,8 +19,9 @@ def refuse(
     if bad.any():
         row = int(np.argmax(bad))
         values = f"{what}: {bad.sum()} of {len(y)}, the first, {y[row]:g}, in row {{row}}"
-        problem = f"{{likelihood={likelihood!r}}} is for {meant}, and y has {values}"
-        raise InputError(problem, remedy, argument="y", row=row)
+        problem = f"{{family}} is for {meant}, and y has {values}"
+        chosen = Setting("likelihood", likelihood)
+        raise InputError(problem, remedy, argument="y", row=row, family=chosen)
 
 
 def require_counts(y: Array, likelihood: str) -> Array:

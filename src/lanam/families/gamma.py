@@ -11,29 +11,15 @@ from scipy.special import gammainc, gammaincc, gammaln
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model.fitted import FittedModel
+from lanam.families.amounts import AMOUNT, Amount
 from lanam.families.base import Family, NewRows
 from lanam.families.checks import require_positive
-from lanam.families.links import LOG, Words
+from lanam.families.links import LOG
 from lanam.families.over_link import PositiveOverLink
-
-#: How amounts read on the log scale.
-AMOUNT = Words(
-    response="mean",
-    total="log mean",
-    unit="log mean",
-    scale="the logarithm of the mean",
-    ratio="ratio",
-    factor="relativity",
-    reading=(
-        "The logarithm of the mean is the intercept plus the contributions of all terms: a contribution of "
-        "0.1 makes the mean about a tenth larger, whatever the other terms. Each curve below is one term "
-        "with its 95% credible band, which is wide where there is little data."
-    ),
-)
 
 
 @dataclass(frozen=True)
-class Gamma(Likelihood):
+class Gamma(Amount):
     """``y`` has the mean ``exp(f)`` and the variance ``exp(2 f) / shape``; its curvature is expected."""
 
     shape: float = 1.0
@@ -49,6 +35,12 @@ class Gamma(Likelihood):
     def deviance(self, y: Array, f: Array) -> Array:
         excess = np.log(y) - f
         return np.asarray(2.0 * (np.expm1(np.minimum(excess, 300.0)) - excess))
+
+    def pearson(self, y: Array, f: Array) -> Array:
+        return np.asarray(self.shape * np.square(np.expm1(np.minimum(np.log(y) - f, 150.0))))
+
+    def with_variance(self, ratio: float) -> Gamma:
+        return replace(self, shape=self.shape / ratio)
 
     def gradient(self, y: Array, f: Array) -> Array:
         return np.asarray(self.shape * np.expm1(np.minimum(np.log(y) - f, 300.0)))

@@ -30,6 +30,8 @@ class Link:
     classes: bool = False
     #: whether each class has its own function, so that arrays have a class axis
     several: bool = False
+    #: whether ``exp`` of a contribution is a ratio of means
+    relative: bool = False
 
     @property
     def identity(self) -> bool:
@@ -54,7 +56,7 @@ _INVERSES = {
 }
 
 IDENTITY = Link("identity")
-LOG = Link("log")
+LOG = Link("log", relative=True)
 LOGIT = Link("logit", classes=True)
 SOFTMAX = Link("softmax", classes=True, several=True)
 
@@ -82,6 +84,8 @@ class Words:
     factor: str = ""
     #: after the response, in parentheses
     note: str = ""
+    #: the mean of the target, in a report; "" where it says nothing
+    average: str = "mean of {}"
     #: the prediction of the what-if page
     expected: str = "prediction"
     #: how to read terms, in a report

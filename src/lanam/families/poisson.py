@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Poisson(Likelihood):
     """
 
     name = "poisson"
-    noise_bounds = (1.0, 1e12)
+    noise_bounds: ClassVar[tuple[float, float] | None] = (1.0, 1e12)
     pearson_dispersion = True
 
     def log_prob(self, y: Array, f: Array) -> Array:

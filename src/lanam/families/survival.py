@@ -26,7 +26,7 @@ class PiecewiseExponential(Poisson):
     """
 
     name = "survival"
-    noise_bounds = None  # type: ignore[assignment]
+    noise_bounds = None
     pearson_dispersion = False
 
 
@@ -50,6 +50,7 @@ class SurvivalFamily(Family):
         ratio="hazard ratio",
         factor="hazard ratio",
         note="events per unit of time",
+        average="",  # of codes
         expected="expected number of events",
         reading=(
             "The logarithm of the hazard, the rate of events among those still at risk, is the intercept "

@@ -21,9 +21,9 @@ from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model.fitted import FittedModel
 from lanam.errors import InputError
+from lanam.families.amounts import AMOUNT, Amount
 from lanam.families.base import Encoding, Family, NewRows, Statistics
 from lanam.families.checks import refuse
-from lanam.families.gamma import AMOUNT
 from lanam.families.links import LOG
 from lanam.families.over_link import PositiveOverLink, quantile
 
@@ -36,7 +36,7 @@ _CHUNK_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Tweedie(Likelihood):
+class Tweedie(Amount):
     """``log_prob`` has the part that scales with a row's precision, ``normaliser`` the series."""
 
     dispersion: float = 1.0
@@ -68,6 +68,13 @@ class Tweedie(Likelihood):
         return np.asarray(
             2.0 * (best - y * mean ** (1.0 - p) / (1.0 - p) + mean ** (2.0 - p) / (2.0 - p))
         )
+
+    def pearson(self, y: Array, f: Array) -> Array:
+        mean = bounded_exp(f)
+        return np.asarray(np.square(y - mean) / (self.dispersion * mean**self.power))
+
+    def with_variance(self, ratio: float) -> Tweedie:
+        return replace(self, dispersion=self.dispersion * ratio)
 
     def gradient(self, y: Array, f: Array) -> Array:
         p = self.power

@@ -21,6 +21,11 @@ from lanam.metrics.curves import (
     retention_curve,
     retention_of,
 )
+from lanam.metrics.deviances import (
+    binomial_deviance,
+    negative_binomial_deviance,
+    tweedie_deviance,
+)
 from lanam.metrics.kernel import skce
 from lanam.metrics.performance import (
     Figure,
@@ -60,6 +65,7 @@ __all__ = [
     "RetentionCurve",
     "accuracy",
     "bernoulli_nll",
+    "binomial_deviance",
     "brier_score",
     "categorical_nll",
     "classification_performance",
@@ -75,6 +81,7 @@ __all__ = [
     "integrated_brier_score",
     "interval_coverage",
     "interval_width",
+    "negative_binomial_deviance",
     "quantile_calibration_curve",
     "quantile_calibration_error",
     "regression_performance",
@@ -87,5 +94,6 @@ __all__ = [
     "survival_brier_score",
     "time_dependent_auc",
     "top_label_calibration_error",
+    "tweedie_deviance",
     "uno_c",
 ]

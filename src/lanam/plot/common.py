@@ -402,6 +402,14 @@ def write_notes(ax: Axes, notes: Sequence[str]) -> float:
     return height
 
 
+def add_percent_axis(ax: Axes) -> None:
+    """The same scale on the right, for logarithms: by how many percent the mean changes."""
+    right = ax.secondary_yaxis("right")
+    right.yaxis.set_major_formatter(lambda value, _: f"{math.expm1(value):+.0%}")
+    right.tick_params(labelsize="x-small", colors="0.35", length=2.0)
+    right.spines["right"].set_visible(False)
+
+
 def write_left_label(ax: Axes, text: str, above: float, below: float) -> None:
     """A label left of all panels, centred between ``above`` and ``below`` inches of other text."""
     figure = own_figure(ax)

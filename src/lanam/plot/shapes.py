@@ -17,6 +17,7 @@ from lanam.plot.common import (
     MAX_NAME,
     Series,
     Style,
+    add_percent_axis,
     hidden_classes,
     in_percent,
     label_height,
@@ -151,6 +152,8 @@ def plot_shapes(
     for ax, lines, (shape, sized) in zip(panels, names, sized_shapes, strict=False):
         limits = _vertical_limits(sized_shapes if share_y else [(shape, sized)])
         draw_shape(ax, shape, lines, limits, sized)
+        if explanation.family.link.relative and len(shape.values):
+            add_percent_axis(ax)
     above = 0.0
     if shapes and len(series) > 1:
         above = _draw_legend(panels[0], series, outside=is_new)
@@ -159,7 +162,9 @@ def plot_shapes(
         notes = _notes(explanation, shapes, key)
         below = write_notes(panels[0], [*notes, *hidden_classes(explanation, series)])
         if shapes:
-            write_left_label(panels[0], f"contribution to the {explanation.unit}", above, below)
+            percent = " (right: in percent)" if explanation.family.link.relative else ""
+            label = f"contribution to the {explanation.unit}{percent}"
+            write_left_label(panels[0], label, above, below)
     if not shapes:
         panels[0].set_axis_off()
         panels[0].text(0.5, 0.5, "no term is active", ha="center", va="center")

@@ -238,14 +238,16 @@ def _overview(material: Material) -> dict[str, object]:
 def _averages(material: Material) -> list[tuple[str, str]]:
     """The target's mean or base rate, and total exposure, with their names."""
     target, events, family = material.target, material.events, material.explanation.family
-    if target is None or family.link.several:
+    if target is None or family.link.several or not family.words.average:
         return []
     if family.link.classes:
         # Of grades, the shares of all.
         share = target.means[0] if len(target.means) == 1 else 1.0 - target.means[0]
         return [(f"{share:.1%}", f"base rate of {events[1] if events else 'the event'}")]
     if target.exposure is None:
-        return [(f"{target.means[0]:.4g}", f"mean of {target.name or 'the target'}")]
+        return [
+            (f"{target.means[0]:.4g}", family.words.average.format(target.name or "the target"))
+        ]
     return [
         (f"{target.means[0]:.4g}", "mean rate"),
         (f"{target.exposure:,.0f}", "total exposure"),

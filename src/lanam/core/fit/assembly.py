@@ -82,12 +82,21 @@ def assemble(
         terms=tuple(sorted([*active, *dropped], key=_place)),
         cov_cholesky=fixed_point(triangular_root(covariance)),
         noise_variance=0.0 if units.likelihood.noise_bounds is None else state.noise * scale**2,
-        log_evidence=float(units.log_evidence(solution.evidence)),
+        log_evidence=float(
+            units.log_evidence(solution.evidence + _beyond(problem, state, solution))
+        ),
         contrasts=contrasts,
         missing_variance=None if missing_noise is None else state.noise * scale**2 * missing_noise,
         noise_df=solution.noise_df if uncertain_noise else np.inf,
         parameters=own.parameters,
     )
+
+
+def _beyond(problem: Problem, state: State, solution: Solution) -> float:
+    """What the evidence of the likelihood has beyond that of the quasi-likelihood it was fitted with."""
+    if problem.n_rows is not None or solution.regression is None:
+        return 0.0
+    return (state.noise - 1.0) * solution.regression[1].log_likelihood
 
 
 def triangular_root(covariance: Array) -> Array:

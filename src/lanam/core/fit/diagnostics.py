@@ -21,12 +21,11 @@ _CLOSE = 1.0
 def diagnose(stage: Stage, rows: Rows, fit: Fit, gains: Sequence[float]) -> Diagnostics:
     """The diagnostics of a fit from some ``rows``; ``gains`` are the terms' log evidence gains."""
     problem, state = stage.problem, stage.state
-    influence = fit.influence(rows)
-    largest = int(influence.argmax())
+    influential, influence = fit.most_influential(rows)
     return Diagnostics(
         saturation=state.n_effective / problem.rows.count,
-        influence=float(influence[largest]),
-        influential=largest,
+        influence=influence,
+        influential=influential,
         separated=_separated(problem.likelihood, rows.y, problem.around(state).predict(rows)),
         close_calls=_close_calls(stage, gains),
         pair_thresholds=_pair_thresholds(stage),

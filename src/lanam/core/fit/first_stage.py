@@ -50,13 +50,43 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
 
     def fit(rows: AnyRows) -> Stage:
         weighted = problem if rows is problem.rows else problem.with_terms(problem.terms, rows)
-        return _fit_columns(Stage(weighted, solver.initial_state(weighted, rng)), run, rng)
+        start = _at_baseline(weighted, solver.initial_state(weighted, rng), run.options.time)
+        return _fit_columns(Stage(weighted, start), run, rng)
 
     if solver.trained:
         stage = Stage(problem, solver.initial_state(problem, rng))
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     stage = robust.weighted_stage(fit(problem.rows), problem.rows, fit, run)
     return refit_noise(stage, run)
+
+
+def _at_baseline(problem: Problem, state: State, time: int | None) -> State:
+    """The state with the curve of time at the rates of its entries, which may be far from their mean.
+
+    From a rate that is much too high, a step of Newton's method lowers its logarithm by one only.
+    """
+    places = [k for k, term in enumerate(problem.terms) if term.features == (time,)]
+    if not places:
+        return state
+    (k,) = places
+    around = problem.around(state)
+    curvature, gradient = problem.rows.total(partial(_entry_derivatives, around, k))
+    # As if each entry had half an event more, at the mean rate.
+    rates = np.log((curvature + gradient + 0.5) / (curvature + 0.5))
+    terms = list(state.terms)
+    terms[k] = replace(terms[k], values=rates)
+    return replace(state, terms=tuple(terms))
+
+
+def _entry_derivatives(around: Around, k: int, parts: Iterable[Rows]) -> Totals:
+    """Sums of curvature and gradient at the entries of term ``k``."""
+
+    def of(part: Rows) -> Totals:
+        gradient, curvature = around.derivatives(part)
+        own = part.keep_terms([k])
+        return tuple(statistics.entry_sums(own, values)[0] for values in (curvature, gradient))
+
+    return added(parts, statistics.CHUNK_ROWS, of)
 
 
 def resumed_stage(stage: Stage, model: FittedModel, run: Run) -> Stage:
@@ -122,7 +152,7 @@ def _columns(stage: Stage, run: Run) -> Extension:
     # A quadratic likelihood needs only one pass over all rows.
     if units.likelihood.quadratic or sample is None:
         return problem, state
-    if len(problem.rows) < _SAMPLE_PAYS * len(sample):
+    if run.prepared.summary.n_rows < _SAMPLE_PAYS * len(sample):
         return problem, state
     few = problem.with_terms(problem.terms, Rows.of(sample, problem.terms, units))
     learned = _converge("sample", few, state, run)

@@ -53,9 +53,11 @@ NOISE_ROWS = 1 << 13
 #: only must not get an effect of its own, which would be their noise.
 _REPEATED = 1.2
 
-#: The dispersion of counts is not identified beside an effect per row, so values must recur this often
-#: on average to get effects of their own.
+#: The dispersion of counts or amounts is not identified beside an effect per row, so values must recur this
+#: often on average to get effects of their own.
 _RECURRING = 5.0
+#: And of amounts, whose tails are often heavier than the family's.
+_RECURRING_AMOUNTS = 50.0
 
 #: More categories than this are integrated out of the regression, which is possible for one column only.
 #: The rarest of other columns are pooled (earlier with several classes).
@@ -255,8 +257,10 @@ def prepare(
         else:
             terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
             few = 0.5 * summary.n_distinct if repeated else np.inf
-            if likelihood.noise_bounds is not None and not likelihood.quadratic:
-                few = summary.n_rows / _RECURRING
+            dispersed = likelihood.noise_bounds is not None or bool(likelihood.parameters)
+            if dispersed and not likelihood.quadratic:
+                heavy = likelihood.with_variance(1.0) is not None
+                few = summary.n_rows / (_RECURRING_AMOUNTS if heavy else _RECURRING)
             if column.n_values <= few:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)

@@ -55,7 +55,7 @@ def resume(
         return values if model.contrasts is None else values @ model.contrasts
 
     noisy = units.likelihood.noise_bounds is not None
-    noise = model.noise_variance / units.scale**2 if noisy else 1.0
+    noise = model.noise_variance / units.scale**2 if noisy else units.likelihood.excess
     estimates = tuple(
         replace(
             TermState.at_zero(term, fitted.expansion, mass),
@@ -67,6 +67,7 @@ def resume(
     intercept = outputs((model.intercept - units.shift) / units.scale)
     evidence = units.standard_evidence(model.log_evidence)
     own = units.likelihood.with_parameters(model.parameters).in_unit(1.0 / units.scale)
+    own = own.with_excess(units.likelihood.excess)
     state = replace(State(estimates, intercept, noise, evidence), likelihood=own)
     if not solver.trained:
         state = refit_posterior(problem, state)

@@ -186,7 +186,7 @@ class LinearModel:
                 levels.mean @ (pull - 0.5 * self.high_cardinality.diagonal * levels.mean)
             )
         if self.n_rows is None:
-            return value
+            return value / noise
         return at_noise(value, self.n_rows, noise) + self.offset
 
 

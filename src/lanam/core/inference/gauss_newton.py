@@ -33,7 +33,7 @@ from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.own_parameters import tuned
 from lanam.core.inference.posterior import Solution
-from lanam.core.inference.problem import Problem, Regression, State
+from lanam.core.inference.problem import Problem, Regression, State, TermState
 from lanam.core.inference.selection import Elimination, Threshold
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
 from lanam.core.inference.tuning import WIDE, tune
@@ -106,6 +106,7 @@ def converge(
     # Certain rows have little curvature: coarse directions would not see what was learned from them.
     coarse = quadratic or math.isinf(state.evidence)
     best = replace(state, objective=-np.inf)
+    falls = 0
     for number in range(limits.max_iter):
         # 1. and 2. compress, and sum over the rows
         wide = coarse and state.width > WIDE
@@ -124,12 +125,17 @@ def converge(
         )
         # 4. step
         after = _step(linear, hyper, posterior)
+        if falls:
+            after = _blended(state, after, 1.0 / (1.0 + falls))
         state = _damped(problem, state, after, posterior.log_likelihood)
         # 5. tune the likelihood's own parameters
         state = tuned(problem, state)
         on_pass(state)
         rise = state.objective - best.objective
         coarse = coarse and (quadratic or number < _COARSE_PASSES)
+        if rise < -limits.tol and problem.likelihood.parameters:
+            # Expected curvatures and learned parameters may chase each other: ever smaller steps do not.
+            falls += 1
         # Before a non-Gaussian expansion has converged, its evidence may be too high: keep the latest.
         if rise > 0.0 or not exact:
             best = state
@@ -190,6 +196,19 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
     )
 
 
+def _blended(before: State, after: State, fraction: float) -> State:
+    """The state at a fraction of the way, in values and logarithms of precisions."""
+
+    def part(old: TermState, new: TermState) -> TermState:
+        ratio = np.exp(fraction * (np.log(new.precision) - np.log(old.precision)))
+        values = old.values + fraction * (new.values - old.values)
+        return replace(new, precision=old.precision * ratio, values=values)
+
+    terms = tuple(map(part, before.terms, after.terms))
+    intercept = before.intercept + fraction * (after.intercept - before.intercept)
+    return replace(after, terms=terms, intercept=intercept)
+
+
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:
     """Halve a step towards ``after`` while the log-likelihood is far below the predicted one.
 
@@ -242,7 +261,7 @@ class GaussNewton:
     def initial_state(self, problem: Problem, rng: Rng) -> State:
         """All terms at zero."""
         terms = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
-        rows, likelihood, noise = problem.rows, problem.likelihood, 1.0
+        rows, likelihood, noise = problem.rows, problem.likelihood, problem.likelihood.excess
         if likelihood.noise_bounds is not None:
             around = selection.null_fit(rows, likelihood)[1]
             noise = max(_START_NOISE * around, likelihood.noise_bounds[0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -26,6 +26,10 @@ from lanam.core.rows.located import Rows, added
 from lanam.core.rows.reading import Design
 from lanam.core.rows.statistics import CHUNK_ROWS, Around, log_densities, output_places
 from lanam.core.rows.tables import Totals
+
+#: Rows whose influence is computed at a time, and the rounding of a bound.
+_CANDIDATES = 128
+_ROUNDING = 1e-9
 
 #: A row with more leverage than this is not determined by the others.
 _MOST_LEVERAGE = 0.99
@@ -109,15 +113,53 @@ class Fit:
         The mean square change of all predictions when the row is left out, in units of their mean variance:
         ``p' Z S G S Z' p / tr(G S)`` with the row's pull ``p``.
         """
-        change = self.covariance @ self.gram @ self.covariance
-        change /= float((self.covariance * self.gram).sum())
 
         def of(part: Rows) -> Array:
             design, own = self._design(part)
-            pull, changes = self._leave_out(part, design, own).pull, self._forms(design, change)
+            pull, changes = (
+                self._leave_out(part, design, own).pull,
+                self._forms(design, self._change),
+            )
             return np.asarray(np.einsum("ni,nij,nj->n", pull, changes, pull))
 
         return np.concatenate([of(part) for part in rows.parts(CHUNK_ROWS)])
+
+    def most_influential(self, rows: Rows) -> tuple[int, float]:
+        """The row with the largest Cook's distance, and this distance.
+
+        ``S G S`` is at most ``S``, so that few rows can have it: ``u' A u / tr(G S)`` is a bound, with the
+        variance ``A`` of the row's prediction.
+        """
+
+        def of(part: Rows) -> Array:
+            design, own = self._design(part)
+            variance = self._forms(design, self.covariance) + own[:, None, None]
+            pull = _leave_out(part, variance, self.around, self.noise).pull
+            return np.asarray(np.einsum("ni,nij,nj->n", pull, variance, pull))
+
+        bounds = np.concatenate([of(part) for part in rows.parts(CHUNK_ROWS)]) / self._freedom
+        order = np.argsort(-bounds, kind="stable")
+        row, distance = int(order[0]), -np.inf
+        for start in range(0, len(order), _CANDIDATES):
+            # A margin for rounding: rows of which nothing else is in the bound are as large as it.
+            if bounds[order[start]] * (1.0 + _ROUNDING) < distance:
+                break
+            some = np.zeros(len(order), dtype=bool)
+            some[order[start : start + _CANDIDATES]] = True
+            found = self.influence(rows.part(some))
+            if (largest := float(found.max())) > distance:
+                row, distance = int(np.flatnonzero(some)[found.argmax()]), largest
+        return row, distance
+
+    @cached_property
+    def _freedom(self) -> float:
+        """``tr(G S)``, the sum of the variances of all rows' predictions in units of the noise."""
+        return float((self.covariance * self.gram).sum())
+
+    @cached_property
+    def _change(self) -> Array:
+        """``S G S / tr(G S)``."""
+        return np.asarray(self.covariance @ self.gram @ self.covariance / self._freedom)
 
     def _leave_out(self, part: Rows, design: Array, own: Array) -> LeftOut:
         variance = self._forms(design, self.covariance) + own[:, None, None]

@@ -38,9 +38,11 @@ from lanam.core.rows.tables import Totals
 _STEP = 0.02
 #: The largest step, and the number of steps.
 _REACH = 1.5
-_MOST_STEPS = 12
+_MOST_STEPS = 20
 #: Steps end when they promise less than this many nats.
 _TOL = 1e-3
+#: The factor by which the residuals may exceed the variance: that of a sample is uncertain.
+_TOLERATED = 1.2
 #: Rounds of the constant model: its intercept, then the parameters.
 _ROUNDS = 3
 
@@ -60,10 +62,19 @@ def fit_null(rows: Rows, likelihood: Likelihood) -> Likelihood:
     if not likelihood.parameters:
         return likelihood
     alone = rows.keep_terms([])
+    around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
+    if likelihood.with_variance(1.0) is not None:  # from the residuals' variance on
+        (squares,) = alone.total(partial(_pearson_sum, around))
+        likelihood = likelihood.with_variance(float(squares) / alone.count) or likelihood
     for _ in range(_ROUNDS):
         around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
         likelihood = fit_parameters(alone, around, likelihood.n_outputs / alone.count)
-    return likelihood
+    if likelihood.with_variance(1.0) is None:
+        return likelihood
+    # Tails heavier than the family's: the likelihood would take them for signal.
+    around = Around(likelihood, (), fit_intercept_only(alone, likelihood))
+    (squares,) = alone.total(partial(_pearson_sum, around))
+    return likelihood.with_excess(max(float(squares) / (alone.count * _TOLERATED), 1.0))
 
 
 def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood:
@@ -72,7 +83,9 @@ def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood
     low, high = np.log(np.array(likelihood.bounds)).T
     free = np.flatnonzero(low < high)
     whole = np.clip(np.log(likelihood.parameters), low, high)
-    low, high, logs = low[free], high[free], whole[free]
+    # Neighbours are within the bounds as well.
+    low, high = low[free] + _STEP, high[free] - _STEP
+    logs = np.clip(whole[free], low, high)
 
     def at(logs: Array) -> Likelihood:
         moved = whole.copy()
@@ -83,7 +96,7 @@ def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood
     for _ in range(_MOST_STEPS):
         candidates = list(map(at, _neighbours(logs)))
         (sums,) = rows.total(partial(_objectives, around, candidates, leverage))
-        if sums[0] < value:  # too far
+        if not (np.isfinite(sums).all() and sums[0] >= value):  # too far
             logs = 0.5 * (best + logs)
             continue
         best, value = logs, float(sums[0])
@@ -98,7 +111,8 @@ def _newton(gradient: Array, hessian: Array) -> Array:
     """A step uphill, whether or not the objective is concave here."""
     curvature, vectors = np.linalg.eigh(-hessian)
     size = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max(initial=1e-300))
-    return np.asarray(np.clip(vectors @ (vectors.T @ gradient / size), -_REACH, _REACH))
+    step = vectors @ (vectors.T @ gradient / size)
+    return np.asarray(step * min(1.0, _REACH / max(float(np.abs(step).max(initial=0.0)), 1e-300)))
 
 
 def _neighbours(logs: Array) -> list[Array]:
@@ -119,6 +133,16 @@ def _derivatives(values: Array, size: int) -> tuple[Array, Array]:
         bend = 2.0 * (both - centre - linear) / _STEP**2
         hessian[i, j] = hessian[j, i] = 0.5 * (bend - hessian[i, i] - hessian[j, j])
     return gradient, hessian
+
+
+def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
+    """The sum of squared residuals in units of their variance."""
+
+    def of(part: Rows) -> Totals:
+        squares = around.likelihood.pearson(part.y, around.predict(part))
+        return (np.array(part.information @ squares),)
+
+    return added(parts, CHUNK_ROWS, of)
 
 
 def _objectives(

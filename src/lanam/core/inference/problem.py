@@ -227,7 +227,9 @@ class Problem:
 
     def at_noise(self, value: float, noise: float) -> float:
         """A log-likelihood at unit noise converted to another noise."""
-        return value if self.n_rows is None else evidence.at_noise(value, self.n_rows, noise)
+        if self.n_rows is None:  # of a quasi-likelihood, if its noise is not one
+            return value / noise
+        return evidence.at_noise(value, self.n_rows, noise)
 
     @property
     def high_cardinality(self) -> int | None:

@@ -150,7 +150,7 @@ def null_evidence(rows: AnyRows, likelihood: Likelihood) -> float:
     """Log evidence of the intercept-only model."""
     value, noise = null_fit(rows, likelihood)
     if likelihood.noise_bounds is None:
-        return value
+        return value / noise
     return at_noise(value, rows.count, noise) + rows.log_precision
 
 
@@ -158,7 +158,7 @@ def null_fit(rows: AnyRows, likelihood: Likelihood) -> tuple[float, float]:
     """Log-likelihood of the intercept-only model at unit noise, and its noise."""
     value = statistics.null_log_likelihood(rows, likelihood)
     if likelihood.noise_bounds is None:
-        return value, 1.0
+        return value, likelihood.excess
     return value, max(-2.0 * value / rows.count, likelihood.noise_bounds[0])
 
 

@@ -250,9 +250,12 @@ const lanam = {};
       }
       if (this.family === "lognormal") {
         const noise = this.rowNoise(row);
+        const moment = (order) => logMoment(mean[0], covariance[0], noise, this.shape, order);
+        const factor = logMoment(0, 0, noise, this.shape, 1);
+        const newEnds = this.noisyInterval(mean[0], covariance[0], noise, level);
         return {
-          ...moments, response: [Math.exp(mean[0])], intervals: [ends.map(Math.exp)],
-          newInterval: this.noisyInterval(mean[0], covariance[0], noise, level)?.map(Math.exp) ?? null,
+          ...moments, response: [moment(1)], intervals: [ends.map((end) => factor * Math.exp(end))],
+          newStd: Math.sqrt(moment(2) - moment(1) ** 2), newInterval: newEnds && newEnds.map(Math.exp),
         };
       }
       if (this.link === "log") {
@@ -308,6 +311,15 @@ const lanam = {};
       }
       return 0.5 * (low + high);
     });
+  }
+
+  // Moments of the exponential of a mixture, as in lanam.families.lognormal.
+  function logMoment(mean, variance, noise, shape, order) {
+    const { weights, means, stds } = shape ?? { weights: [1], means: [0], stds: [1] };
+    return weights.reduce((sum, weight, k) => {
+      const spread = variance + noise * stds[k] * stds[k];
+      return sum + weight * Math.exp(order * (mean + Math.sqrt(noise) * means[k]) + 0.5 * order * order * spread);
+    }, 0);
   }
 
   // Probability that a standard normal number is above z.
