@@ -140,7 +140,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     batch_size : int, default=512
         With ``solver="adam"``: the maximum number of rows of a step.
     patience : int, default=4
-        With ``solver="adam"``: rounds without a rise of the evidence, by ``tol`` and 0.001 for each row,
+        With ``solver="adam"``: rounds without a rise of the evidence, by ``tol`` and 0.0005 for each row,
         after which training ends. The best one is kept.
     categorical_features : "auto" or sequence of columns, default="auto"
         Categorical columns, by name or index, in addition to string, boolean and categorical dtypes, which
