@@ -30,7 +30,7 @@ class File:
     rows: tuple[int | None, ...]
     columns: frozenset[str]
     folders: Mapping[str, tuple[str | None, Any]]
-    state: tuple[int, int] | None = None
+    state: tuple[int, int, int] | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -60,12 +60,15 @@ class File:
         self.require_unchanged()
 
 
-def _state(path: str) -> tuple[int, int] | None:
-    """Size and time of the last change of a file; None if there is none."""
+def _state(path: str) -> tuple[int, int, int] | None:
+    """Size, time of the last change and place of a file; None if there is none.
+
+    A clock ticks every few milliseconds: a file that replaces one of the same tick is elsewhere.
+    """
     if not os.path.isfile(path):
         return None
     found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def inspect_files(
