@@ -106,22 +106,22 @@ def converge(
     # Certain rows have little curvature: coarse directions would not see what was learned from them.
     coarse = quadratic or math.isinf(state.evidence)
     best = replace(state, objective=-np.inf)
-    falls = 0
+    # Whether a coarse fit has converged: the other coordinates change little.
+    last, falls = False, 0
     for number in range(limits.max_iter):
         # 1. and 2. compress, and sum over the rows
         wide = coarse and state.width > WIDE
         affordable = WIDE if coarse else math.inf
         linear = Regression.in_pass(problem, state, affordable, headroom=wide)
         # 3. tune
-        steps = _TUNE_STEPS if coarse or not quadratic else _LAST_STEPS
         hyper, posterior = tune(
             linear.model,
             linear.start,
             problem.joint,
             problem.update,
-            steps,
+            _LAST_STEPS if last else _TUNE_STEPS,
             limits.tol / 5,
-            approximate=linear.coarse,
+            approximate=not last and len(linear.model.target) > WIDE,
         )
         # 4. step
         after = _step(linear, hyper, posterior)
@@ -143,7 +143,7 @@ def converge(
             if not linear.coarse:
                 return best, True
             # Objectives of other directions do not compare.
-            coarse, state = False, best
+            coarse, last, state = False, True, best
             best = replace(best, objective=-math.inf)
     return best, False
 

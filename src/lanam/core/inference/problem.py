@@ -288,8 +288,9 @@ class Regression:
         quadratic = problem.quadratic(state)
         made = _with_headroom(problem, state, quadratic) if headroom else state
         compressed = _compressed(problem, made, quadratic, first_coarse=True)
-        width = sum(len(part.sizes) for part in compressed) * problem.likelihood.n_outputs
-        if coarse := width > affordable:
+        # Independent levels are all needed.
+        width = sum(int(np.isfinite(part.sizes).sum()) for part in compressed)
+        if coarse := width * problem.likelihood.n_outputs > affordable:
             compressed = tuple(part.coarser() for part in compressed)
         model = _linear_model(problem, made, quadratic, compressed)
         terms = zip(made.terms, state.terms, strict=True)
