@@ -31,22 +31,22 @@ def table():
     X = pd.DataFrame(
         {
             "curve": rng.normal(size=400),
-            "gaps": rng.normal(size=400),
+            "partial": rng.normal(size=400),
             "city": rng.choice(["Bonn", "Oslo", "Rome"], 400),
         }
     )
-    X.loc[rng.uniform(size=400) < 0.2, "gaps"] = np.nan
+    X.loc[rng.uniform(size=400) < 0.2, "partial"] = np.nan
     city = X["city"].map({"Bonn": -1.0, "Oslo": 0.0, "Rome": 1.0}).to_numpy()
-    gaps = X["gaps"].to_numpy()
+    partial = X["partial"].to_numpy()
     f = np.sin(2.0 * X["curve"].to_numpy()) + city
-    f += np.where(np.isnan(gaps), 1.5, city * np.nan_to_num(gaps))
+    f += np.where(np.isnan(partial), 1.5, city * np.nan_to_num(partial))
     return X, f, f + 0.2 * rng.normal(size=400)
 
 
 @pytest.fixture(scope="module")
 def pairs(table):
     X, _, y = table
-    return quick(interactions=[("gaps", "city")]).fit(X, y)
+    return quick(interactions=[("partial", "city")]).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::lanam.additive.UnfinishedWarning")
@@ -56,17 +56,17 @@ class TestRegression:
         model = quick(prior_groups="layer").fit(X, y)
         assert [term.kind for term in model.terms_] == ["smooth", "smooth", "categorical"]
         shapes = model.explain_global()
-        assert shapes["gaps"].missing_mean > 1.0
+        assert shapes["partial"].missing_mean > 1.0
         cities = dict(zip(shapes["city"].values, shapes["city"].mean, strict=True))
         assert cities["Bonn"] < -0.7 < 0.7 < cities["Rome"]
         # The band of a missing value's effect is about that of its rows' mean.
-        assert 0.01 < shapes["gaps"].missing_std < 0.2
+        assert 0.01 < shapes["partial"].missing_std < 0.2
 
     def test_a_pair_of_a_category_and_missing_values(self, table, pairs):
         X, f, _ = table
         assert pairs.score(X, f) > 0.95
         assert [term.name for term in pairs.terms_ if term.kind == "pair" and term.active]
-        unseen = X.head(3).assign(city=["Rome", None, "Bonn"], gaps=[np.nan, 0.0, np.nan])
+        unseen = X.head(3).assign(city=["Rome", None, "Bonn"], partial=[np.nan, 0.0, np.nan])
         with pytest.warns(UserWarning, match="missing"):
             mean, std = pairs.predict(unseen, return_std=True)
         assert np.isfinite(mean).all()
@@ -89,7 +89,7 @@ class TestRegression:
         X, _, y = table
         spreads = []
         for pure in (True, False):
-            model = quick(interactions=[("gaps", "city")], pure=pure, max_iter=4).fit(X, y)
+            model = quick(interactions=[("partial", "city")], pure=pure, max_iter=4).fit(X, y)
             surface = next(term for term in model._model.terms if term.kind == "pair")
             shape = surface.entries.shape
             values, mass = surface.mean.reshape(shape), surface.data_mass.reshape(shape)
@@ -121,7 +121,7 @@ class TestRegression:
         rng = np.random.default_rng(1)
         hours = rng.uniform(0.5, 4.0, len(X))
         events = rng.poisson(hours * np.exp(0.5 * f + 1.0))
-        model = quick(likelihood="poisson", interactions=[("gaps", "city")])
+        model = quick(likelihood="poisson", interactions=[("partial", "city")])
         rate = model.fit(X, events, exposure=hours).predict(X)
         assert np.corrcoef(np.log(rate), f)[0, 1] > 0.95
 
@@ -161,7 +161,7 @@ def fitted(table):
     rng = np.random.default_rng(2)
     logits = np.stack([2.0 * f, -2.0 * f, np.full(len(f), 0.5)], axis=1)
     label = np.array(["high", "low", "none"])[(logits + rng.gumbel(size=logits.shape)).argmax(1)]
-    model = quick(LANAMClassifier, interactions=[("gaps", "city")]).fit(X, label)
+    model = quick(LANAMClassifier, interactions=[("partial", "city")]).fit(X, label)
     exact = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     return X, label, exact, model
 

@@ -24,8 +24,8 @@ from lanam.core.model.distributions import FARTHEST, Continuous, Discrete, Predi
 #: 1e-9.
 _SMALL = 0.25
 _FEW_NODES = 8
-#: The lattice reaches this many standard deviations, in steps of half the narrower width, of which there
-#: are at most so many.
+#: The reach of the lattice in standard deviations, its step in units of the narrower width, and the largest
+#: number of nodes.
 _REACH = 8.0
 _STEP = 0.5
 _MOST_NODES = 1024

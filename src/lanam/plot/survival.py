@@ -21,7 +21,7 @@ from lanam.text import cut
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: More curves than this cannot be told apart.
+#: More curves than this cannot be distinguished.
 _MAX_CURVES = len(LINE_STYLES)
 
 

@@ -103,7 +103,10 @@ class Fit:
 
     def without(self, rows: Rows) -> LeftOut:
         """Each of some rows left out; they are located in the fit's terms, with its precisions."""
-        parts = [self._leave_out(part, *self._design(part)) for part in rows.parts(CHUNK_ROWS)]
+        parts = [
+            _leave_out(part, self._variance(*self._design(part)), self.around, self.noise)
+            for part in rows.parts(CHUNK_ROWS)
+        ]
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return LeftOut(*map(np.concatenate, columns))
 
@@ -116,10 +119,8 @@ class Fit:
 
         def of(part: Rows) -> Array:
             design, own = self._design(part)
-            pull, changes = (
-                self._leave_out(part, design, own).pull,
-                self._forms(design, self._change),
-            )
+            pull = _leave_out(part, self._variance(design, own), self.around, self.noise).pull
+            changes = self._forms(design, self._change)
             return np.asarray(np.einsum("ni,nij,nj->n", pull, changes, pull))
 
         return np.concatenate([of(part) for part in rows.parts(CHUNK_ROWS)])
@@ -132,8 +133,7 @@ class Fit:
         """
 
         def of(part: Rows) -> Array:
-            design, own = self._design(part)
-            variance = self._forms(design, self.covariance) + own[:, None, None]
+            variance = self._variance(*self._design(part))
             pull = _leave_out(part, variance, self.around, self.noise).pull
             return np.asarray(np.einsum("ni,nij,nj->n", pull, variance, pull))
 
@@ -161,9 +161,9 @@ class Fit:
         """``S G S / tr(G S)``."""
         return np.asarray(self.covariance @ self.gram @ self.covariance / self._freedom)
 
-    def _leave_out(self, part: Rows, design: Array, own: Array) -> LeftOut:
-        variance = self._forms(design, self.covariance) + own[:, None, None]
-        return _leave_out(part, variance, self.around, self.noise)
+    def _variance(self, design: Array, own: Array) -> Array:
+        """The variance of each row's prediction (n, K, K)."""
+        return self._forms(design, self.covariance) + own[:, None, None]
 
     def _design(self, part: Rows) -> tuple[Array, Array]:
         """``Z`` of some rows, and the variance of what is not in it (n,)."""

@@ -129,7 +129,7 @@ class Knots(_SingleAxis):
         return inputs
 
     def thinned(self, n_knots: int) -> Knots:
-        """At most so many of the knots, of data without a margin."""
+        """At most ``n_knots`` of the knots, of data without a margin."""
         few = np.unique(np.linspace(0, len(self.points) - 1, n_knots).round().astype(int))
         return replace(
             self, points=self.points[few], inputs=self.inputs[few], inside=slice(0, len(few))
