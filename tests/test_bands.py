@@ -11,12 +11,13 @@ from scipy.stats import norm
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.inference.options import Options
-from lanam.core.model import scoring
+from lanam.core.model import draws, scoring
+from lanam.core.model.draws import with_stratified_norms
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.terms import knots as core_knots
 from lanam.data import as_frame, learn_schema, learn_table
 from lanam.explain import bands, explain_global
-from lanam.explain.bands import Banded, require_coverage, stratified_normals
+from lanam.explain.bands import Banded, require_coverage
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import plain
 from tests.core import in_memory
@@ -118,6 +119,10 @@ def whole_coverage(model, schema, shape, coverage, simultaneous):
     return (np.abs(functions - mean) <= half * std * (1.0 + 1e-5) + 1e-9).all(axis=1).mean(axis=0)
 
 
+def _stratified(size, n_draws):
+    return with_stratified_norms(np.random.default_rng(0).standard_normal((size, n_draws)))
+
+
 class TestSimultaneous:
     @pytest.mark.parametrize("name", ["age", "city", "week (levels)", "age x bmi"])
     @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
@@ -197,14 +202,14 @@ class TestSimultaneous:
         assert shape.importance_std == pytest.approx(0.1 * 8.0 / 5.0, rel=5e-3)
 
     def test_one_coordinate_is_exact(self):
-        draws = np.sort(np.abs(stratified_normals(1, 1000, np.random.default_rng(0))[0]))
+        draws = np.sort(np.abs(_stratified(1, 1000)[0]))
         for coverage in (0.5, 0.8, 0.95):
             assert np.quantile(draws, coverage) == pytest.approx(
                 norm.ppf(0.5 + 0.5 * coverage), rel=2e-3
             )
 
     def test_draws_are_normal(self):
-        draws = stratified_normals(5, 20_000, np.random.default_rng(0))
+        draws = _stratified(5, 20_000)
         np.testing.assert_allclose(np.cov(draws), np.eye(5), atol=0.03)
         np.testing.assert_allclose(draws.mean(axis=1), 0.0, atol=0.03)
         inside = [(np.abs(number) < 1.96).mean() for number in draws]
@@ -238,7 +243,7 @@ class TestSimultaneous:
     def test_large_tables_have_chunks_and_fewer_draws(self, gaussian, several, monkeypatch):
         for model in (gaussian, several):
             at_once = model.explain_global()["city"]
-            monkeypatch.setattr(bands, "_CHUNK_VALUES", 1)
+            monkeypatch.setattr(draws, "_CHUNK_VALUES", 1)
             parts = model.explain_global()["city"]
             np.testing.assert_allclose(parts.largest_deviations, at_once.largest_deviations)
             assert parts.importance_std == pytest.approx(at_once.importance_std)

@@ -474,8 +474,7 @@ def summarise(
     family_scores: FamilyScores | None = None,
 ) -> Summary:
     """The summary of a fitted model."""
-    rng = np.random.default_rng(0)
-    bands = [2.0 * importance_std(model, index, rng) for index in range(len(model.terms))]
+    bands = [2.0 * importance_std(model, index) for index in range(len(model.terms))]
     rows: list[dict[str, Any]] = [
         {
             "term": term.name,

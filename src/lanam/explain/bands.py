@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
 from lanam.core.arrays import Array, Intercept
+from lanam.core.model.draws import joint_root
 from lanam.core.model.fitted import FittedModel, FittedTerm
 
 #: A function is certain where its standard deviation is below this fraction of the largest one.
@@ -27,9 +27,6 @@ _LEAST_DRAWS = 256
 
 #: Independent directions of a dropped column's function: it is smooth, or it would not have been dropped.
 _DROPPED_DIRECTIONS = 3
-
-#: Values per chunk.
-_CHUNK_VALUES = 1 << 20
 
 
 def require_coverage(coverage: float) -> float:
@@ -131,54 +128,13 @@ def draw_count(n_values: int) -> int:
     return int(np.clip(_MOST_VALUES // n_values, _LEAST_DRAWS, _MOST_DRAWS))
 
 
-def term_draws(
-    model: FittedModel, index: int, rng: np.random.Generator
-) -> Iterator[tuple[slice, Array]]:
-    """Deviations of posterior draws of an active term from its mean, in chunks of its entries.
-
-    Yields a slice of b entries and the deviations (C, b, n_draws); C is 1 without classes.
-    """
-    term, n_entries = model.terms[index], len(model.terms[index].mean)
-    n_draws = draw_count(n_entries)
-    if term.coupling is None:
-        # A square factor of the term's own covariance: fewer normal numbers than for the whole model.
-        block = model.cov_cholesky[model.blocks[index]]
-        table, root = term.table, np.asarray(np.linalg.qr(block.T, mode="r")).T
-    else:
-        table, root = term.coupling, model.cov_cholesky
-    contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts
-    outputs = (root @ stratified_normals(root.shape[1], n_draws, rng)).reshape(
-        contrasts.shape[1], table.shape[1], n_draws
-    )
-    coordinates = np.tensordot(contrasts, outputs, axes=1)
-    size = max(_CHUNK_VALUES // (n_draws * len(contrasts)), 1)
-    for start in range(0, n_entries, size):
-        part = slice(start, start + size)
-        deviations = table[part] @ coordinates
-        if term.own_variance is not None:
-            own_std = np.sqrt(term.own_variance[part])[:, None]
-            deviations += own_std * rng.standard_normal(deviations.shape)
-        yield part, deviations
-
-
-def stratified_normals(size: int, n_draws: int, rng: np.random.Generator) -> Array:
-    """Standard normal draws (size, n_draws) with stratified norms.
-
-    The norms are evenly spaced quantiles of their distribution, which reduces the variance of band limits;
-    in one dimension they are exact.
-    """
-    draws = rng.standard_normal((size, n_draws))
-    places = (np.arange(n_draws) + 0.5) / n_draws
-    lengths = np.sqrt(2.0 * gammaincinv(0.5 * size, places))
-    return np.asarray(draws * (lengths / np.linalg.norm(draws, axis=0)))
-
-
-def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
+def importance_std(model: FittedModel, index: int) -> float:
     """Posterior standard deviation of a term's importance, from draws of its function."""
     term = model.terms[index]
     if not term.active:
         return 0.0
-    parts = (_importances(term, part, draws) for part, draws in term_draws(model, index, rng))
+    chunks = joint_root(model, index).in_chunks(draw_count(len(term.mean)))
+    parts = (_importances(term, part, draws) for part, draws in chunks)
     return _deviation(term, sum(parts, np.zeros(1)))
 
 
@@ -192,11 +148,7 @@ def _largest_of_dropped(term: FittedTerm, std: Array) -> Array:
 
 
 def importance_and_largest_deviations(
-    model: FittedModel,
-    index: int,
-    std: Array,
-    within: NDArray[np.bool_],
-    rng: np.random.Generator,
+    model: FittedModel, index: int, std: Array, within: NDArray[np.bool_]
 ) -> tuple[float, Array]:
     """:func:`importance_std`, and the largest deviation from the mean of each of the same draws.
 
@@ -210,7 +162,7 @@ def importance_and_largest_deviations(
     counts = within[:, None] & uncertain(spread)
     precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T
     importances, largest = np.zeros(1), np.zeros(1)
-    for part, draws in term_draws(model, index, rng):
+    for part, draws in joint_root(model, index).in_chunks(draw_count(len(std))):
         importances = importances + _importances(term, part, draws)
         standard = np.abs(draws, out=draws)
         standard *= precision[:, part, None]

@@ -50,8 +50,8 @@ def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
     }
 
 
-def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Shape:
-    """A univariate term in the unit of its column; ``rng`` for draws of its function."""
+def shape_of(model: FittedModel, index: int, schema: Schema) -> Shape:
+    """A univariate term in the unit of its column."""
     term = model.terms[index]
     column = schema.columns[term.features[0]]
     if term.entries is None:
@@ -74,7 +74,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     values = axis_values(term.entries, column)
     within = term.data_mass > 0.0
     within[value_entries] = inside = is_inside(values, column)
-    importance_std, largest = importance_and_largest_deviations(model, index, std, within, rng)
+    importance_std, largest = importance_and_largest_deviations(model, index, std, within)
     return Shape(
         **_facts(term, schema),
         importance_std=importance_std,
@@ -121,8 +121,8 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
     )
 
 
-def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Surface:
-    """An interaction in the units of its columns; ``rng`` for draws of its function."""
+def surface_of(model: FittedModel, index: int, schema: Schema) -> Surface:
+    """An interaction in the units of its columns."""
     term = model.terms[index]
     grid = term.entries
     assert isinstance(grid, Grid)
@@ -133,9 +133,7 @@ def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Ge
         for place, (axis, feature) in enumerate(zip(grid.axes, term.features, strict=True))
     )
     inside = reduce(np.logical_and.outer, [axis.inside for axis in axes])
-    importance_std, largest = importance_and_largest_deviations(
-        model, index, std, inside.ravel(), rng
-    )
+    importance_std, largest = importance_and_largest_deviations(model, index, std, inside.ravel())
     return Surface(
         **_facts(term, schema),
         importance_std=importance_std,

@@ -296,9 +296,8 @@ def explain_global(
     model: FittedModel, schema: Schema, classes: GivenLabels = None
 ) -> GlobalExplanation:
     """The global explanation of a fitted model; ``classes`` are a classifier's labels."""
-    rng = np.random.default_rng(0)  # explanations are deterministic
     terms = tuple(
-        (surface_of if term.joint else shape_of)(model, index, schema, rng)
+        (surface_of if term.joint else shape_of)(model, index, schema)
         for index, term in enumerate(model.terms)
     )
     labels = class_labels(model, classes)
