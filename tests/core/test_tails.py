@@ -131,6 +131,30 @@ def robust():
 
 
 class TestFits:
+    def test_errors_mostly_on_one_side_are_errors_if_far_out_on_both(self):
+        X, truth, y = _data()
+        wrong = y.copy()
+        wrong[:30] += 15.0 * y.std() * np.where(np.arange(30) % 5, 1.0, -1.0)
+        model = _fit(X, wrong)
+        assert _error(model, X, truth) < 1.2 * _error(_fit(X, y), X, truth)
+        assert model.noise_std_ > 5.0 * 0.2  # they are part of the noise of new observations
+
+    def test_large_responses_on_one_side_count_for_the_mean(self):
+        X, _, y = _data()
+        losses = y.copy()
+        losses[:20] += 40.0 * np.random.default_rng(0).exponential(size=20)
+        assert _fit(X, losses).predict(X).mean() == pytest.approx(losses.mean(), rel=1e-3)
+
+    def test_errors_beside_noise_that_differs(self):
+        # Between 0.5 and 1 the noise is many times larger: by the other rows' noise, errors are too many.
+        rng = np.random.default_rng(3)
+        X = rng.uniform(0.0, 1.0, (250, 2))
+        truth = 60.0 * np.maximum(X[:, 0] - 0.5, 0.0) ** 2
+        y = truth * np.exp(0.1 * rng.standard_normal(250)) + 0.05 * rng.standard_normal(250)
+        distance = rng.uniform(10.0, 20.0, 25) * rng.choice([-1.0, 1.0], 25)
+        y[:25] = y.mean() + distance * y.std()
+        assert _error(_fit(X, y), X, truth) < 0.05 * truth.std()
+
     def test_gross_errors_hardly_move_the_mean(self, robust):
         X, truth, y = _data()
         clean, plain = _fit(X, y), _fit(X, _contaminated(y), noise="constant")

@@ -30,12 +30,21 @@ from lanam.core.terms.term import Term
 
 #: Nats by which gross errors must describe the residuals of left-out rows better than a Gaussian.
 _LEAST_GAIN = 10.0
+#: Fits after which errors that are still unlikely are taken for none.
+_MOST_FITS = 4
 #: Standard errors by which the squared errors of left-out rows must fall ...
 _LEAST_FALL = 2.0
 #: ... none of them counting for more than this many standard deviations of the response.
 _LARGEST_ERROR = 1.5
 #: Standard deviations by which more errors may be on one side than on the other.
 _MOST_SURPLUS = 2.6
+#: Multiple of the least width of an error beyond which it is far out.
+_FAR = 3.0
+#: The least share of errors that are far out to the other side.
+_LEAST_MINORITY = 0.1
+#: The least width of errors where smaller ones are unlikely: where noise differs from row to row, rows
+#: may be neither regular nor gross errors.
+_LARGE_WIDTH = 4.0 * LEAST_WIDTH
 #: The median absolute value of a standard normal variate.
 _MEDIAN = 0.6745
 
@@ -77,14 +86,28 @@ class Found:
 
     @property
     def unlikely(self) -> bool:
-        """Whether these are no errors: too many, or too often on one side.
+        """Whether these are no errors: too many, or on one side, with a tail that has no end.
 
         Then the noise differs from row to row, or is skewed, and its mean is asked for.
         """
         weight = self.residuals.weight[self.gross]
         surplus = abs(float(weight @ np.sign(self.residuals.values[self.gross])))
         one_sided = surplus > _MOST_SURPLUS * float(np.sqrt(weight.sum()))
-        return one_sided or self.errors.tails.too_many
+        return self.errors.tails.too_many or (one_sided and not self._separate)
+
+    @property
+    def _separate(self) -> bool:
+        """Whether more residuals are far out, to both sides, than in a tail of a distribution with a mean.
+
+        Of a Pareto tail with exponent 1, a third is beyond three times where the tail begins. A few large
+        responses on one side only may be what the mean is asked for, as large losses are.
+        """
+        size, weight = self.residuals.standard, self.residuals.weight
+        above, below = (float(weight @ (s * size > _FAR * LEAST_WIDTH)) for s in (1.0, -1.0))
+        expected = float(weight @ (np.abs(size) > LEAST_WIDTH)) / _FAR
+        spread = math.sqrt(expected * (1.0 - 1.0 / _FAR))
+        both = min(above, below) > _LEAST_MINORITY * (above + below)
+        return both and above + below > expected + _MOST_SURPLUS * spread
 
 
 def _left_out(leave: Fit, rows: Rows) -> Residuals:
@@ -106,11 +129,16 @@ def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage],
         suspected = _suspected(stage, run)
         if suspected is None:
             return stage
-        again = fit(rows.with_noise(stage.problem.rows.missing_noise, suspected.errors))
-        if again.interrupted:
-            return replace(stage, reason=again.reason)
+        errors = suspected.errors
         # Of a fit that errors have bent, residuals are large in many rows: what counts are those left.
-        left = _found(again.problem, again.state, run)
+        for _ in range(_MOST_FITS):
+            again = fit(rows.with_noise(stage.problem.rows.missing_noise, errors))
+            if again.interrupted:
+                return replace(stage, reason=again.reason)
+            left = _found(again.problem, again.state, run)
+            if not left.unlikely:
+                break
+            errors = left.errors
         rises = again.state.evidence > stage.state.evidence + _LEAST_GAIN
         better = rises and not left.unlikely and _predicts_better(left, suspected, run)
         return again if better else stage
@@ -183,7 +211,7 @@ def _suspected(stage: Stage, run: Run) -> Found | None:
     residuals = _left_out(leave, run.sample_in(stage.problem))
     if np.abs(residuals.standard).max() < LEAST_WIDTH:
         return None
-    found = Found(_errors(stage.problem, leave, residuals), residuals)
+    found = _found_by(stage.problem, leave, residuals, LEAST_WIDTH)
     variance = stage.state.noise * residuals.relative + residuals.variance
     squares = np.square(residuals.values) / variance
     gaussian = -0.5 * float(residuals.weight @ (squares + np.log(2.0 * math.pi * variance)))
@@ -195,13 +223,15 @@ def _found(problem: Problem, state: State, run: Run) -> Found:
     """Gross errors as the residuals around a state have them."""
     leave = Fit.at(problem, state)
     residuals = _left_out(leave, run.sample_in(problem))
-    return Found(_errors(problem, leave, residuals), residuals)
+    found = _found_by(problem, leave, residuals, LEAST_WIDTH)
+    return _found_by(problem, leave, residuals, _LARGE_WIDTH) if found.unlikely else found
 
 
-def _errors(problem: Problem, leave: Fit, residuals: Residuals) -> LeftOutErrors:
-    rows = problem.rows
-    noise = rows.missing_noise, rows.gross_errors
-    return LeftOutErrors(leave, fit_tails(residuals), problem.terms, *noise)
+def _found_by(problem: Problem, leave: Fit, residuals: Residuals, least_width: float) -> Found:
+    """Gross errors of at least this width by residuals of left-out rows."""
+    noise = problem.rows.missing_noise, problem.rows.gross_errors
+    tails = fit_tails(residuals, least_width)
+    return Found(LeftOutErrors(leave, tails, problem.terms, *noise), residuals)
 
 
 def _predicts_better(new: Found, old: Found, run: Run) -> bool:

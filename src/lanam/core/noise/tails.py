@@ -19,7 +19,7 @@ gross errors: ``s^2`` is larger by what the median residual there is larger than
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -31,7 +31,7 @@ from lanam.core.terms.knots import weighted_quantiles
 #: The least width of a gross error: noise that differs from row to row, or functions not yet in the model,
 #: may well be three times as large in some rows as in others.
 LEAST_WIDTH = 6.0
-_WIDTHS = np.append(1.0, LEAST_WIDTH * 2.0 ** np.arange(0.0, 8.1, 0.5))
+_LARGEST_WIDTH = 256.0 * LEAST_WIDTH
 #: More gross errors than this are none, but noise that differs.
 _MOST_ERRORS = 0.2
 _FIRST_ERRORS = 0.01
@@ -113,6 +113,7 @@ class Tails:
 
     noise: float
     probabilities: Array
+    widths: Array
     local: LocalNoise
 
     @property
@@ -132,7 +133,7 @@ class Tails:
         """Each row's precision relative to regular rows, and what its log-likelihood has besides."""
         q = self.responsibilities(residuals)
         ratio = np.log(np.maximum(self.probabilities, 1e-300)) - np.log(np.maximum(q, 1e-300))
-        return q @ _WIDTHS**-2.0, np.einsum("nk,nk->n", q, ratio - np.log(_WIDTHS))
+        return q @ self.widths**-2.0, np.einsum("nk,nk->n", q, ratio - np.log(self.widths))
 
     def shape(self, regular: NoiseShape, noise: float, n_rows: float) -> tuple[float, NoiseShape]:
         """The residual distribution with gross errors, and its variance in units of the ``noise``.
@@ -140,7 +141,7 @@ class Tails:
         ``regular`` is the distribution of regular rows, whose variance is ``noise``.
         """
         errors = np.flatnonzero(self.probabilities[1:] * n_rows > _LEAST_ROWS) + 1
-        widths = _WIDTHS[errors] * math.sqrt(self.noise / noise)
+        widths = self.widths[errors] * math.sqrt(self.noise / noise)
         among = self.probabilities[errors]
         weights = np.append((1.0 - among.sum()) * regular.weights, among)
         means = np.append(regular.means, np.zeros(len(errors)))
@@ -164,21 +165,22 @@ class Tails:
             share * np.square(residuals.values)[:, None] + residuals.variance[:, None]
         )
         expected = float(np.sum(q * squares * self.noise / noise)) / total
-        return Tails(expected, _bounded(q.sum(axis=0) / total), self.local)
+        return replace(self, noise=expected, probabilities=_bounded(q.sum(axis=0) / total))
 
     def _noise(self, residuals: Residuals) -> Array:
         """Variances of the noise by rows and widths (n, K)."""
         regular = self.noise * residuals.relative * self.local.factors(residuals)
-        return np.asarray(np.multiply.outer(regular, _WIDTHS**2))
+        return np.asarray(np.multiply.outer(regular, self.widths**2))
 
 
-def fit_tails(residuals: Residuals) -> Tails:
-    """The mixture that maximises the likelihood of residuals."""
-    n_errors = len(_WIDTHS) - 1
+def fit_tails(residuals: Residuals, least_width: float = LEAST_WIDTH) -> Tails:
+    """The mixture that maximises the likelihood of residuals, with errors of at least this width."""
+    n_errors = 1 + int(2.0 * math.log2(_LARGEST_WIDTH / least_width))
+    widths = np.append(1.0, least_width * 2.0 ** (0.5 * np.arange(n_errors)))
     first = np.append(1.0 - _FIRST_ERRORS, np.full(n_errors, _FIRST_ERRORS / n_errors))
     squares, local = np.square(residuals.values) / residuals.relative, LocalNoise.of(residuals)
     typical = _typical(squares / local.factors(residuals), residuals.weight)
-    tails = Tails(typical, first, local)
+    tails = Tails(typical, first, widths, local)
     for _ in range(_ITERATIONS):
         tails = tails._improved(residuals)
     return tails
