@@ -169,6 +169,13 @@ def test_pure_noise(kind):
     assert row["active"] <= 3
 
 
+def test_what_can_be_known_of_pure_noise():
+    rows = [
+        wide.measure_noise(Cell("wide", "tiny", "mean", s), "gaussian", 40, 3) for s in range(40)
+    ]
+    assert np.mean([row["coverage"] for row in rows]) == pytest.approx(0.95, abs=0.02)
+
+
 def test_real_columns_among_noise():
     ours, theirs = (
         wide.measure_real(Cell("wide", wide.THREE, model, 0), 300, 5) for model in ("lanam", "ard")
