@@ -31,6 +31,7 @@ from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
+from lanam.core.rows.summaries import DataSummary
 from lanam.core.terms.knots import Categories
 from lanam.data import NewValuesWarning, Schema, as_frame
 from lanam.editing import Edit, Where, edit
@@ -51,6 +52,7 @@ from lanam.inputs import (
     read_weights,
 )
 from lanam.interactions import InteractionScores, describe_pairs
+from lanam.knowledge import read_knowledge, require_fitting, require_networks
 from lanam.parameters import PAPER, Parameters, read_memory
 from lanam.provenance import Provenance, provenance
 from lanam.sessions import FitPlan, Session
@@ -203,8 +205,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         with Session(options, self.random_state, self.verbose) as session:
             data = self._open(inputs, session, checkpoint is not None)
             pairs = read_interactions(self.interactions, data.names)
+            self._take_knowledge(session, data.names)
             family = self._choose_family(data, inputs, session)
             rows = data.read(family)
+            require_fitting(session.options.knowledge, rows.schema)
             require_applicable(options, rows.encoding)
             refuse_given(rows.encoding.family, exposure, trials, offset)
             self._learn_classes(rows.encoding.classes)
@@ -230,12 +234,17 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     ) -> None:
         """Train a model on the rows and set the learned attributes."""
         session.constant = rows.encoding.constant
+
+        def check(summary: DataSummary) -> None:
+            rows.check(summary)
+            require_fitting(session.options.knowledge, rows.schema)
+
         model = train(
             rows.tables(session.log),
             rows.encoding.likelihood,
             session.options,
             session.seed,
-            on_summary=rows.check,
+            on_summary=check,
         )
         model = self._with_remark(rows.with_record(model), rows, session)
         model = rows.encoding.to_user(model)
@@ -243,6 +252,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
         self.provenance_ = provenance(rows.fingerprint, rows.target)
+
+    def _take_knowledge(self, session: Session, names: Sequence[str], **arguments: Any) -> None:
+        """Add to the options what the parameters say of columns with these names."""
+        knowledge = read_knowledge(self.get_params(deep=False) | arguments, names)
+        session.options = replace(session.options, knowledge=knowledge)
+        require_networks(session.options)
 
     def _choose_family(self, data: TrainingData, inputs: FitInputs, session: Session) -> Family:
         """The response family of this fit."""
@@ -368,6 +383,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             data = self._open(inputs, session, False, self._schema)
             if not pairs:
                 return self
+            self._take_knowledge(session, self._schema.names, interactions=interactions)
             rows = data.read(self.family_, self._labels)
             require_applicable(options, rows.encoding)
             first_stage = rows.encoding.to_core(self._model)

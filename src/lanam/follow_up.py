@@ -253,7 +253,8 @@ def in_chunks(estimator: BaseEstimator, inputs: FollowUpInputs, source: Source) 
     features = find_features(named, inputs.drop, source.names, source.title)
     times = [named[name] for name in ("entry", "time") if name in named]
     roles = Roles(named["event"], named.get("sample_weight"), None, (*features, *times))
-    encoder = survey(source, roles, estimator.categorical_features, SURVIVAL)
+    declared = estimator.categorical_features, SURVIVAL, estimator.ordered
+    encoder = survey(source, roles, *declared)
     wrong = [c.name for c in encoder.schema.columns if c.name in times and c.kind != NUMERIC]
     if wrong:
         raise InputError(

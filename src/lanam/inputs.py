@@ -25,6 +25,7 @@ from lanam.data import (
     read_categorical,
     warn_unseen,
 )
+from lanam.data.columns import read_orders
 from lanam.data.errors import missing_columns, unknown_columns
 from lanam.errors import InputError, Line, warn_user
 from lanam.families import Family
@@ -78,7 +79,9 @@ def read_columns(
         names = column_names(frame, table.shape[1])
         categorical = read_categorical(estimator.categorical_features, names)
         backend = None if frame is None else frame.implementation.name.lower()
-        return learn_table(table, names, categorical, backend)
+        return learn_table(
+            table, names, categorical, backend, read_orders(estimator.ordered, names)
+        )
     fitted = estimator._inputs
     columns, unseen = encode_table(table, fitted)
     names = fitted.names

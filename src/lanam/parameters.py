@@ -205,6 +205,11 @@ class Parameters:
     evidence_steps: int = field(default=30, metadata=integer(1))
     patience: int = field(default=4, metadata=integer(1))
     categorical_features: Any = "auto"
+    cyclic: Any = None
+    linear: Any = None
+    ordered: Any = None
+    keep: Any = None
+    exclude_pairs: Any = None
     max_knots: int = field(default=256, metadata=integer(16))
     max_iter: int = field(default=100, metadata=integer(1))
     tol: float = field(default=0.05, metadata=_read(read_number))

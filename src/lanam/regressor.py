@@ -145,6 +145,22 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     categorical_features : "auto" or sequence of columns, default="auto"
         Categorical columns, by name or index, in addition to string, boolean and categorical dtypes, which
         always are. Integers are numeric unless they are listed here.
+    cyclic : dict of column to float, default=None
+        Columns of cyclic quantities and their periods, for example ``{"hour": 24}``: values and slopes meet
+        where the period ends, also in interactions, and values of other periods are the same. Cyclic and
+        linear columns have no per-value effects.
+    linear : sequence of columns, default=None
+        Columns whose main effects are straight lines, also beyond the data. Their interactions may bend;
+        leave them out with ``exclude_pairs``.
+    ordered : dict of column to sequence of categories, default=None
+        Categorical columns and the order of their categories, for example
+        ``{"stage": ["I", "II", "III"]}``: neighbours are shrunk to each other. Categories without data are
+        interpolated; others than these are errors. In interactions categories are as without an order.
+    keep : sequence of columns, default=None
+        Columns whose main effects are never dropped. One without support is shrunk to near zero and has a
+        band.
+    exclude_pairs : sequence of pairs of columns, default=None
+        Interactions that are never tried.
     max_knots : int, default=256
         Number of grid points at which the function of a column is tabulated if it has more distinct values.
     max_iter : int, default=100

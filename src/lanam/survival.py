@@ -28,6 +28,7 @@ from lanam.families import SURVIVAL, Encoding, Family
 from lanam.follow_up import FollowUpInputs, Subjects, split_target, with_time
 from lanam.hazard_predictions import HazardPredictions
 from lanam.interactions import InteractionScores, describe_pairs
+from lanam.knowledge import require_fitting
 from lanam.parameters import SurvivalParameters, read_intervals
 from lanam.sessions import Session
 from lanam.storage import SavedFollowUp, SavedModel
@@ -63,7 +64,9 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         As in :class:`LANAMRegressor`; the solver "adam" and the curvature "kron" are not supported.
     pure, learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         Of the solver "adam", and without effect here.
-    max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
+    cyclic, linear, ordered, keep, exclude_pairs, max_knots, max_iter, tol, n_restarts, memory, n_jobs
+        As in :class:`LANAMRegressor`.
+    random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes
@@ -174,6 +177,8 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         with Session(options, self.random_state, self.verbose) as session:
             subjects = self._open_subjects(inputs, session)
             names = subjects.schema.names
+            self._take_knowledge(session, names)
+            require_fitting(session.options.knowledge, subjects.schema)
             session.options = replace(
                 session.options,
                 interactions=read_interactions(self.interactions, names),

@@ -226,6 +226,7 @@ class ChunkedData:
             *(inputs.trials, inputs.offset),
         )
         self.dialect, self._categorical = source.dialect, estimator.categorical_features
+        self._ordered = estimator.ordered if fitted is None else None
         if fitted is None:
             estimator.n_features_in_ = len(roles.features)
             estimator.feature_names_in_ = np.array(roles.features, dtype=object)
@@ -249,7 +250,8 @@ class ChunkedData:
 
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
         """See `InMemoryData`."""
-        encoder = survey(self._source, self._roles, self._categorical, family)
+        declared = self._categorical, family, self._ordered
+        encoder = survey(self._source, self._roles, *declared)
         require_same_classes(classes, encoder.encoding.classes)
         if self._fitted is not None:
             encoder = replace(encoder, schema=self._fitted)
@@ -260,7 +262,7 @@ class ChunkedData:
     def about(self) -> dict[str, Any]:
         """See `InMemoryData`."""
         inputs = {**vars(self._inputs), "X": self._source.fingerprint}
-        return {**inputs, "categorical_features": self._categorical}
+        return {**inputs, "categorical_features": self._categorical, "ordered": self._ordered}
 
 
 def _support_of_chunks(roles: Roles, chunks: Iterable[Chunk]) -> Support:

@@ -110,7 +110,7 @@ SMALL = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
 
 @cache
 def case(kind):
-    if kind in ("gaussian", "calibrated", "counts", "two", "many"):
+    if kind in ("gaussian", "known", "calibrated", "counts", "two", "many"):
         found = example(kind)
         return Case(found.model, hard_rows(found, 60)[0])
     if kind == "odd":
@@ -146,7 +146,7 @@ def case(kind):
     return Case(model, rows.reset_index(drop=True))
 
 
-KINDS = ("gaussian", "counts", "two", "many", "odd", "noisy", "wide", "wide two", "shared")
+KINDS = ("gaussian", "known", "counts", "two", "many", "odd", "noisy", "wide", "wide two", "shared")
 
 
 def check_link(found, mean, variance=None):

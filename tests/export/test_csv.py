@@ -48,9 +48,11 @@ def places_along(cells, value):
             and (high == "" or value < float(high))
         ]
     else:
-        knots = [cell for cell in cells if cell[0] == "value at"]
+        knots = [cell for cell in cells if cell[0] in ("value at", "cyclic at")]
         numbers = [float(cell[1]) for cell in knots]
         assert numbers == sorted(numbers)
+        if knots[0][0] == "cyclic at" and not numbers[0] <= value <= numbers[-1]:
+            value = numbers[0] + (value - numbers[0]) % (numbers[-1] - numbers[0])
         place = float(np.interp(value, numbers, np.arange(len(numbers))))
         left = min(int(place), len(numbers) - 2)
         return [(knots[left], 1.0 + left - place), (knots[left + 1], place - left)]

@@ -21,6 +21,14 @@ PAIRS = [("load", "gap"), ("load", CITY), (CITY, "size"), ("gap", "size")]
 #: Options for quick, inaccurate fits.
 QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
 
+#: What is known of columns, with default networks.
+KNOWN = {
+    "cyclic": {"hour": 24},
+    "linear": ["gap"],
+    "ordered": {"size": ["S", "M", "L", "XL"]},
+    "keep": ["noise"],
+}
+
 N_FIT, N_HELD = 1200, 200
 
 
@@ -70,7 +78,7 @@ def _options(**more):
 
 @cache
 def example(kind):
-    """The example of a kind: gaussian, noisy, calibrated, counts, two or many."""
+    """The example of a kind: gaussian, noisy, known, calibrated, counts, two or many."""
     if kind == "calibrated":
         plain = example("gaussian")
         model = deepcopy(plain.model).calibrate(plain.X[:100], plain.y[:100])
@@ -93,6 +101,11 @@ def example(kind):
         y = rng.poisson(
             more["exposure"] * np.exp(0.5 * f + 1.0) * rng.gamma(3.0, 1.0 / 3.0, len(X))
         )
+    elif kind == "known":
+        # A cycle, also in a pair, a line with missing values, an order with a category without rows.
+        f = f + np.sin(2.0 * np.pi * X["hour"] / 24.0) * (1.0 + 0.05 * (X["load"] - 50.0))
+        model = LANAMRegressor(interactions=[("hour", "load"), ("size", "gap")], **KNOWN)
+        y = f + 0.25 * rng.normal(size=len(X))
     elif kind == "two":
         model = LANAMClassifier(**_options(interactions=PAIRS[:2]))
         y = np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-2.0 * f)), "sick", "well")

@@ -43,7 +43,7 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 # many rows
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "noisy"])
+@pytest.mark.parametrize("kind", [*KINDS, "noisy", "known"])
 def test_rows_score_as_the_model_scores_them(page_in_browser, kind):
     case, page = example(kind), page_in_browser(kind)
     X, more = hard_rows(case)

@@ -136,7 +136,7 @@ _MORE = {
         _huge,
     )
 }
-NAMES = (*KINDS, *_MORE)
+NAMES = (*KINDS, "known", *_MORE)
 
 
 @cache

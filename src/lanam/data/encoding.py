@@ -7,8 +7,9 @@ unseen category.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.data.cells import BOOLEAN, EMPTY, NUMBERS, STRING, Array, Cells, Frame, Level, read_cells
-from lanam.data.errors import inexact, type_changed
+from lanam.data.errors import ColumnRef, inexact, type_changed
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -30,13 +31,16 @@ from lanam.data.schema import (
 from lanam.data.strings import require_categories
 from lanam.data.unseen import UnseenValues
 from lanam.errors import InputError
-from lanam.text import utf8
+from lanam.text import did_you_mean, utf8
 
 #: Integers whose rounding to floats is less than this fraction of their range are numbers like others.
 _MOST_ROUNDING = 1e-6
 
 #: Libraries of frames that are returned, in order of preference.
 _BACKENDS = ("pandas", "polars", "pyarrow")
+
+#: Where no column has an order.
+NO_ORDERS: Mapping[int, tuple[Level, ...]] = MappingProxyType({})
 
 #: How many columns a message names.
 _MAX_NAMED = 5
@@ -50,10 +54,12 @@ def learn_table(
     names: Sequence[str],
     categorical: frozenset[int] = frozenset(),
     backend: str | None = None,
+    orders: Mapping[int, tuple[Level, ...]] = NO_ORDERS,
 ) -> tuple[Array, Schema]:
     """The array (n, D) of a training table, and its schema.
 
-    Columns whose indices are in ``categorical`` are categorical whatever they hold.
+    Columns whose indices are in ``categorical`` are categorical whatever they hold, and so are those with
+    ``orders``, whose categories these are.
 
     Examples
     --------
@@ -68,7 +74,11 @@ def learn_table(
     >>> schema.columns[1].levels
     ('Bonn', 'Rome')
     """
-    if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and not categorical:
+    if (
+        isinstance(table, np.ndarray)
+        and table.dtype.kind in "fiu"
+        and not categorical | orders.keys()
+    ):
         columns = _float_columns(table)
         for index, name in enumerate(names if table.dtype.kind in "iu" else ()):
             require_exact(read_cells(table, index, name))
@@ -78,11 +88,14 @@ def learn_table(
     learned = []
     for index, name in enumerate(names):
         cells = read_cells(table, index, name)
-        declared = index in categorical
+        declared = index in categorical or index in orders
         column = Column(name, kind_of(cells, declared=declared), np.nan, np.nan)
         if column.kind == NUMERIC:
             require_exact(cells)
             columns[:, index] = _numbers(cells)
+        elif index in orders:
+            column = Column(name, CATEGORICAL, np.nan, np.nan, orders[index])
+            columns[:, index] = _encode_in_order(cells, column)
         else:
             codes, levels = factorise(cells)
             if cells.holds == STRING and not declared:
@@ -163,6 +176,29 @@ def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[object, .
     unseen = tuple(value for value in values if value not in code_of)
     missing = np.isnan(codes)
     return table[np.where(missing, len(values), codes).astype(np.intp)], unseen
+
+
+def _encode_in_order(cells: Cells, column: Column) -> Array:
+    """The codes of a column whose categories are known before."""
+    codes, values = factorise(cells)
+    require_ordered(cells.place, values, column.levels)
+    code_of = {level: code for code, level in enumerate(column.levels)}
+    table = np.array([*(float(code_of[value]) for value in values), np.nan])
+    return table[np.where(np.isnan(codes), len(values), codes).astype(np.intp)]
+
+
+def require_ordered(place: ColumnRef, values: Iterable[Level], order: Sequence[Level]) -> None:
+    """Reject categories that the order of a column does not have."""
+    unknown = [value for value in values if value not in order]
+    if unknown:
+        raise InputError(
+            "column {column!r} has the category {value!r}, which {ordered} does not have",
+            "add it to the order, in its place; {hint}",
+            argument="ordered",
+            column=place.name,
+            value=unknown[0],
+            hint=did_you_mean(str(unknown[0]), list(map(str, order)), "the order is"),
+        )
 
 
 def _require_comparable(cells: Cells, values: Sequence[Level], column: Column) -> None:

@@ -24,8 +24,9 @@ from lanam.data import (
     encode_table,
     read_categorical,
 )
-from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, read_cells
-from lanam.data.encoding import factorise, plain_levels, require_exact
+from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, Level, read_cells
+from lanam.data.columns import read_orders
+from lanam.data.encoding import factorise, plain_levels, require_exact, require_ordered
 from lanam.data.errors import ColumnRef, mixed
 from lanam.data.recognition import recognise
 from lanam.data.schema import kind_of
@@ -117,14 +118,20 @@ def _encode_levels(series: Any, column: Column) -> Array:
 
 
 def survey(
-    source: Source, roles: Roles, categorical: Any = "auto", family: Family = GAUSSIAN
+    source: Source,
+    roles: Roles,
+    categorical: Any = "auto",
+    family: Family = GAUSSIAN,
+    ordered: Any = None,
 ) -> Encoder:
     """Learn what encoding the rows of a table takes; errors are those of a fit in memory, with the place.
 
-    ``categorical`` is the argument ``categorical_features``: names or indices of features.
+    ``categorical`` and ``ordered`` are the arguments ``categorical_features`` and ``ordered``, which name
+    features.
     """
     empty: Any = as_frame(source.empty())
-    declared = read_categorical(categorical, roles.features)
+    orders = read_orders(ordered, roles.features)
+    declared = read_categorical(categorical, roles.features) | orders.keys()
     numbers = [name for index, name in enumerate(roles.features) if index not in declared]
     source.require_numeric(numbers if family.link.classes else [*numbers, roles.target])
     dtypes = [read_cells(empty.select(name), 0, name) for name in roles.features]
@@ -145,10 +152,10 @@ def survey(
         job = partial(_survey_chunks, needed, family, surveyed, source.title)
         result = source.reduce(columns, job, partial(_merge, source.title))
     kinds = [
-        _learn(name, dtype.holds, result.columns[name], source.title)
+        _learn(name, dtype.holds, result.columns[name], source.title, orders.get(index))
         if name in surveyed
         else Column(name, NUMERIC, np.nan, np.nan)
-        for name, dtype in zip(roles.features, dtypes, strict=True)
+        for index, (name, dtype) in enumerate(zip(roles.features, dtypes, strict=True))
     ]
     schema = Schema(tuple(kinds), empty.implementation.name.lower())
     statistics = result.statistics
@@ -255,8 +262,10 @@ def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
     return merged
 
 
-def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
-    """The column by all of its values, or by its dtype where it has none."""
+def _learn(
+    name: str, dtype: str, values: _Values, title: str, order: tuple[Level, ...] | None
+) -> Column:
+    """The column by all of its values, or by its dtype where it has none; with its ``order`` if given."""
     holds = set(values.examples)
     if STRING in holds and len(holds) > 1:
         other = next(example for what, example in values.examples.items() if what != STRING)
@@ -267,6 +276,9 @@ def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
     kind = kind_of(cells, declared=values.declared or values.categorical)
     if kind == NUMERIC:
         return Column(name, kind, np.nan, np.nan)
+    if order is not None:
+        require_ordered(values.place, plain_levels(sorted(values.levels)), order)
+        return Column(name, kind, np.nan, np.nan, order)
     _require_categories(values, title)
     in_order = (
         [level for level in values.order if level in values.levels]

@@ -62,6 +62,9 @@ class TableAxis:
         Number of entries.
     missing, other
         The entries of missing and of all other values; None if there is none.
+    period
+        Of knots of a cyclic column: they are those of one period, into which other values are moved by
+        whole periods first. None for others.
     """
 
     kind: str
@@ -69,6 +72,7 @@ class TableAxis:
     n_entries: int
     missing: int | None
     other: int | None
+    period: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,7 +224,9 @@ def _axis(entries: Knots | Levels | Categories) -> TableAxis:
         return TableAxis("codes", entries.entry_of, len(entries), entries.n_own, last)
     if isinstance(entries, Knots):
         missing = len(entries.points) if entries.missing else None
-        return TableAxis("knots", entries.values, len(entries), missing, None)
+        values = entries.values
+        period = float(values[-1] - values[0]) if entries.cyclic else None
+        return TableAxis("knots", values, len(entries), missing, None, period)
     # Without an entry for missing values, theirs is that of everything else: the last.
     kind, points = ("levels", entries.points) if entries.exact else ("bins", entries.edges)
     scaled = points * entries.scale

@@ -141,6 +141,7 @@ def _axis(axis: TableAxis, column: str) -> dict[str, object]:
         "n_entries": axis.n_entries,
         "missing": axis.missing,
         "other": axis.other,
+        **({} if axis.period is None else {"period": axis.period}),
     }
 
 

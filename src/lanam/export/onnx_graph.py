@@ -316,6 +316,11 @@ def _weights(graph: _Graph, axis: TableAxis, column: Column, feature: int) -> st
     absent_flag = graph.is_missing(feature)
     points = np.asarray(axis.points, dtype=np.float64)
     value = graph("Where", absent_flag, points[:1], graph.column(feature))
+    if axis.period is not None:
+        periods = graph("Floor", graph("Div", graph("Sub", value, points[:1]), axis.period))
+        moved = graph("Sub", value, graph("Mul", periods, axis.period))
+        # The end of the period is a knot.
+        value = graph("Where", graph("Equal", value, points[-1:]), value, moved)
     way = graph("Sub", value, points[None, :-1])
     steps = graph("Div", way, np.diff(points)[None])
     ramps = graph("Clip", steps, 0.0, 1.0)

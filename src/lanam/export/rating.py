@@ -1,7 +1,8 @@
 """A rating table as CSV, one line per entry of each term, for spreadsheets.
 
 The contributions of a row's entries and the intercept sum to its prediction on the link scale. Between
-values of kind ``value at`` contributions are interpolated linearly, in each column of a term.
+values of kind ``value at`` contributions are interpolated linearly, in each column of a term; of kind
+``cyclic at``, too, after whole periods (the last value less the first) are taken off.
 
 In bands, contributions are means over the training data of a band, relative to those of the base levels.
 """
@@ -255,8 +256,9 @@ def _points(axis: TableAxis, column: Column) -> Iterator[tuple[list[str], str]]:
             yield ["from", *ends], f"{column.name} {' to '.join(words)}"
     else:
         knots = axis.kind == "knots"
-        kind = "value at" if knots else "value"
-        beyond = {0: " or less", len(points) - 1: " or more"} if knots else {}
+        cyclic = axis.period is not None
+        kind = "cyclic at" if cyclic else "value at" if knots else "value"
+        beyond = {0: " or less", len(points) - 1: " or more"} if knots and not cyclic else {}
         for number, point in enumerate(points):
             at = f"{cell_words(point)}{beyond.get(number, '')}"
             yield [kind, repr(point), ""], f"{column.name} is {at}"

@@ -202,7 +202,8 @@ def choose(axis: TableAxis, column: Column, value: str, leaf: Leaf) -> str:
     elif axis.kind == "levels":
         present = _nearest(points, axis.other, value, at)
     else:
-        present = by_interval(value, points, lambda k: _between(points, k, value, leaf))
+        inside = _within_period(axis, value)
+        present = by_interval(inside, points, lambda k: _between(points, k, inside, leaf))
     return f"CASE WHEN {value} IS NULL THEN {at(axis.missing)} ELSE {present} END"
 
 
@@ -218,6 +219,15 @@ def _nearest(points: list[float], other: int | None, value: str, at: Callable[[i
 
     middles = [next_above(0.5 * (low + high)) for low, high in itertools.pairwise(points)]
     return by_interval(value, middles, same)
+
+
+def _within_period(axis: TableAxis, value: str) -> str:
+    """The value, moved by whole periods to where a cyclic column has knots."""
+    if axis.period is None:
+        return value
+    start, end, period = (number(float(x)) for x in (*axis.points[[0, -1]], axis.period))
+    moved = f"{value} - {period} * FLOOR(({value} - {start}) / {period})"
+    return f"(CASE WHEN {value} < {start} OR {value} > {end} THEN {moved} ELSE {value} END)"
 
 
 def _between(points: list[float], k: int, value: str, leaf: Leaf) -> str:

@@ -22,7 +22,16 @@ from lanam.core.model.fitted import (
     ScoredPair,
 )
 from lanam.core.model.mixtures import NoiseShape
-from lanam.core.terms.knots import Axis, Categories, Entries, Grid, Knots, Levels
+from lanam.core.terms.knots import (
+    COURSES,
+    SMOOTH,
+    Axis,
+    Categories,
+    Entries,
+    Grid,
+    Knots,
+    Levels,
+)
 from lanam.core.terms.networks import ACTIVATIONS, Architecture
 from lanam.families import FAMILIES, GAUSSIAN, NOISE, find_family
 from lanam.storage.errors import require
@@ -141,13 +150,15 @@ def _write_entries(entries: Entries | None, name: str, arrays: Put) -> Content |
         return {"type": "grid", "axes": axes}
     if isinstance(entries, Categories):
         arrays[f"{name} entry_of"] = entries.entry_of.astype(np.int32)
-        return {"type": "categories", "n_own": int(entries.n_own)}
+        order = {"ordered": True} if entries.ordered else {}
+        return {"type": "categories", "n_own": int(entries.n_own), **order}
     arrays[f"{name} points"] = entries.points
     common = {"scale": float(entries.scale), "missing": bool(entries.missing)}
     if isinstance(entries, Knots):
         arrays[f"{name} inputs"] = entries.inputs
         inside = [int(entries.inside.start), int(entries.inside.stop)]
-        return {"type": "knots", **common, "inside": inside}
+        course = {} if entries.course == SMOOTH else {"course": entries.course}
+        return {"type": "knots", **common, "inside": inside, **course}
     arrays[f"{name} edges"] = entries.edges
     return {"type": "levels", **common, "exact": bool(entries.exact)}
 
@@ -432,18 +443,22 @@ def _read_axis(value: object, name: str, arrays: Arrays) -> Axis:
     kind = value.get("type") if isinstance(value, dict) else None
     require(kind in ("knots", "categories"), what)
     if kind == "categories":
-        fields = Fields(value, what, ("type", "n_own"))
+        fields = Fields(value, what, ("type", "n_own"), ("ordered",))
         entry_of = arrays.take(f"{name} entry_of", "i4", (None,)).astype(np.intp)
         n_own = fields.whole("n_own", 0, len(entry_of))
         known = (entry_of >= 0) & (entry_of < n_own)
         require(bool((known | (entry_of == n_own + 1)).all()), what)
-        return Categories(entry_of, n_own)
-    fields = Fields(value, what, ("type", "scale", "missing", "inside"))
+        ordered = "ordered" in fields.values and fields.flag("ordered")
+        fields.require(not ordered or n_own == len(entry_of), "ordered")
+        return Categories(entry_of, n_own, ordered)
+    fields = Fields(value, what, ("type", "scale", "missing", "inside"), ("course",))
     points = _read_points(f"{name} points", arrays, None, 2)
     inside = fields.wholes("inside", 0, len(points))
     fields.require(len(inside) == 2 and inside[0] < inside[1], "inside")
     inputs = arrays.take(f"{name} inputs", "f8", (len(points),))
-    return Knots(points, inputs, _read_scale(fields), slice(*inside), fields.flag("missing"))
+    course = fields.text("course", COURSES) if "course" in fields.values else SMOOTH
+    missing = fields.flag("missing")
+    return Knots(points, inputs, _read_scale(fields), slice(*inside), missing, course)
 
 
 def _read_levels(value: object, name: str, arrays: Arrays) -> Levels:

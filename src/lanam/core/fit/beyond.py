@@ -21,7 +21,7 @@ from lanam.core.arrays import Array, IntArray
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.rows.statistics import output_places
-from lanam.core.terms.knots import Knots
+from lanam.core.terms.knots import SMOOTH, Knots
 from lanam.core.terms.term import SmoothTerm, Term
 
 #: A function is straight if this fraction of its variance over the data, or less, is not along a line; in
@@ -88,7 +88,12 @@ def _extended(
     term: Term, estimate: TermState, mean: Array, table: Array, data_mass: Array
 ) -> _Extended:
     shape = tuple(len(axis) for axis in term.entries.axes)
-    numeric = [k for k, axis in enumerate(term.entries.axes) if isinstance(axis, Knots)]
+    # A period has no outside, and a line goes on.
+    numeric = [
+        k
+        for k, axis in enumerate(term.entries.axes)
+        if isinstance(axis, Knots) and axis.course == SMOOTH
+    ]
     features = estimate.jacobian.reshape(*shape, -1)
     scale = 1.0 / np.sqrt(estimate.precision[term.group_index]) if numeric else np.empty(0)
     # Where every output has a network of its own, increments are their mean.
@@ -108,7 +113,7 @@ def _extended(
         values.reshape(before.shape) for values, before in zip(held, (mean, table), strict=True)
     )
     increments = np.hstack(sides) if sides else np.empty((len(table), 0))
-    if isinstance(term.entries, Knots) and isinstance(term, SmoothTerm):
+    if numeric and isinstance(term.entries, Knots) and isinstance(term, SmoothTerm):
         return _straight_on(term.entries, data_mass, _Extended(mean, table, increments))
     return _Extended(mean, table, increments)
 

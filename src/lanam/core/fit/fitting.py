@@ -7,7 +7,7 @@ not support. For a Gaussian response, heteroscedastic noise is fitted last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from lanam.core.fit.prepare import COLUMN_WIDTH, OnSummary, Run, prepare, thread
 from lanam.core.fit.resume import resume
 from lanam.core.fit.second_stage import second_stage
 from lanam.core.fit.solvers import SOLVERS, make_problem
+from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.left_out import Fit
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
@@ -142,7 +143,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     pairs = pairs and options.searches_pairs
     if pairs:
         stage, scored = second_stage(stage, run, rng)
-    stage = prepared.solver.select(stage)
+    stage = _with_kept(prepared.solver.select(stage), options.knowledge.keep)
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)
@@ -172,6 +173,27 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     history = run.end(model.log_evidence, float(np.sqrt(model.noise_variance)))
     model = replace(model, history=history, stop_reason=reason, pairs=scored)
     return replace(model, diagnostics=diagnostics)
+
+
+def _with_kept(stage: Stage, kept: Collection[int]) -> Stage:
+    """The stage in which kept terms without support have the prior variance of the start.
+
+    Their tuned variance is nothing, of which the data are not certain.
+    """
+    problem, state = stage.problem, stage.state
+    gone = {
+        k
+        for k, (term, now) in enumerate(zip(problem.terms, state.terms, strict=True))
+        if not term.joint and term.features[0] in kept
+        if now.basis is not None and now.basis.shape == (len(term.group_index), 0)
+    }
+    if not gone:
+        return stage
+    again = (
+        term.restarted(problem.terms[k], problem.data_mass[k]) if k in gone else term
+        for k, term in enumerate(state.terms)
+    )
+    return replace(stage, state=refit_posterior(problem, replace(state, terms=tuple(again))))
 
 
 def _hurried(stage: Stage) -> bool:
@@ -270,6 +292,7 @@ def fit_squares(summary: DataSummary, options: Options, seed: int, rows: Encoded
         options,
         interactions=0,
         level_effects=False,
+        knowledge=options.knowledge.of_noise(),
         n_restarts=1,
         time_budget=None,
         diagnostics=False,

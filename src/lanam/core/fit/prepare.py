@@ -28,16 +28,22 @@ from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tabl
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
     NO_CATEGORIES,
+    NO_PERIODS,
+    SMOOTH,
     Axis,
     Categories,
+    Distribution,
     Entries,
     Grid,
+    Knots,
     Levels,
     choose_categories,
+    place_circle,
     place_knots,
     place_levels,
+    place_line,
 )
-from lanam.core.terms.term import LevelTerm, MixedTerm, SmoothTerm, Term
+from lanam.core.terms.term import LevelTerm, MixedTerm, OrderedTerm, SmoothTerm, Term
 
 #: Columns with at most this many distinct values get an effect per value: values that recur. Others get
 #: bins, whose number matters little because their borders mean nothing.
@@ -233,27 +239,28 @@ def prepare(
     ``n_levels`` has each column's number of categories, -1 for numeric ones; empty if all are numeric.
     """
     summary, units = summarise(tables, likelihood, options, n_levels, on_summary)
-    architecture = options.architecture(1)
+    architecture, known = options.architecture(1), options.knowledge
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
     widest = None
     if n_levels and likelihood.n_outputs == 1 and not _has_networks(options):
         # The categories of one column can be integrated out: that with most of them.
-        widest = int(np.argmax(n_levels))
+        free = [-1 if k in known.ordered else n for k, n in enumerate(n_levels)]
+        widest = int(np.argmax(free))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
     for feature, column in enumerate(summary.columns):
         if feature in summary.duplicates:
             unused[feature] = DUPLICATE
             continue
         distribution = column.distribution
-        knots = column.knots or place_knots(distribution, options.max_knots)
+        knots = column.knots or _place(feature, distribution, options)
         if knots is None:
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
         elif n_levels and n_levels[feature] >= 0:
             most = None if feature == widest else _WIDE // likelihood.n_outputs
-            entries = choose_categories(column.mass, most)
+            entries = choose_categories(column.mass, most, ordered=feature in known.ordered)
             categories[feature] = entries
-            terms.append(LevelTerm((feature,), entries, has_high_cardinality(entries)))
+            terms.append(category_term(feature, entries))
         else:
             terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
             few = 0.5 * summary.n_distinct if repeated else np.inf
@@ -261,13 +268,31 @@ def prepare(
             if dispersed and not likelihood.quadratic:
                 heavy = likelihood.with_variance(1.0) is not None
                 few = summary.n_rows / (_RECURRING_AMOUNTS if heavy else _RECURRING)
-            if column.n_values <= few:
+            # A value that differs from its neighbours is no part of a line, nor of a cycle.
+            if column.n_values <= few and knots.course == SMOOTH:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if not options.searches_pairs:  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()
     solver = find_solver(options)
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary, solver)
+
+
+def _place(feature: int, distribution: Distribution, options: Options) -> Knots | None:
+    """The knots of a column's term; None for constant columns."""
+    known = options.knowledge
+    if feature in known.periods:
+        return place_circle(distribution, known.periods[feature], options.max_knots)
+    if feature in known.linear:
+        return place_line(distribution)
+    return place_knots(distribution, options.max_knots)
+
+
+def category_term(feature: int, entries: Categories) -> LevelTerm | OrderedTerm:
+    """The term of a column of categories."""
+    if entries.ordered:
+        return OrderedTerm((feature,), entries)
+    return LevelTerm((feature,), entries, has_high_cardinality(entries))
 
 
 def rows_of(
@@ -297,7 +322,7 @@ def _start(summary: DataSummary, units: Units) -> Intercept:
 
 def has_high_cardinality(entries: Entries) -> bool:
     """Whether a column has too many categories for coordinates of their own."""
-    return isinstance(entries, Categories) and entries.n_own > _WIDE
+    return isinstance(entries, Categories) and entries.n_own > _WIDE and not entries.ordered
 
 
 # --- joint terms (method.md 6) ----------------------------------------------------------------------
@@ -312,8 +337,12 @@ def place_grids(
     summary: DataSummary,
     pairs: Sequence[Pair],
     categories: Mapping[int, Categories] = NO_CATEGORIES,
+    periods: Mapping[int, float] = NO_PERIODS,
 ) -> list[Grid]:
-    """A grid of entries for each pair; ``categories`` are the categorical columns."""
+    """A grid of entries for each pair; ``categories`` are the categorical columns.
+
+    A column that is a straight line alone may bend with another.
+    """
     axes: dict[int, Axis] = {}
     weight = summary.total_weight
     affordable = int(np.clip(np.sqrt(weight) / 2.0, _FEWEST_PAIR_KNOTS, _PAIR_KNOTS))
@@ -327,7 +356,10 @@ def place_grids(
         if column.knots is not None:
             axes[feature] = column.knots.thinned(n_knots)
             continue
-        knots = place_knots(column.distribution, n_knots, _PAIR_MARGINS)
+        if feature in periods:
+            knots = place_circle(column.distribution, periods[feature], n_knots)
+        else:
+            knots = place_knots(column.distribution, n_knots, _PAIR_MARGINS)
         assert knots is not None, "a constant column cannot interact"
         axes[feature] = knots
     return [Grid(tuple(axes[feature] for feature in pair)) for pair in pairs]
@@ -340,7 +372,7 @@ def pair_terms(
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> list[SmoothTerm | MixedTerm]:
     """A joint term for each pair."""
-    grids = place_grids(summary, pairs, categories)
+    grids = place_grids(summary, pairs, categories, options.knowledge.periods)
     return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from lanam.core.fit.prepare import (
     OnSummary,
     Prepared,
-    has_high_cardinality,
+    category_term,
     pair_term,
     rows_of,
     summarise,
@@ -22,7 +22,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.rows.tables import Tables
 from lanam.core.terms.knots import Categories, Grid, Levels
-from lanam.core.terms.term import LevelTerm, SmoothTerm, Term
+from lanam.core.terms.term import LevelTerm, OrderedTerm, SmoothTerm, Term
 
 
 def resume(
@@ -88,7 +88,7 @@ def _term(fitted: FittedTerm, options: Options, solver: Solver, n_outputs: int) 
             f'the model has terms without parameters that solver="{options.solver}" can train: set '
             "solver back to what it was, or fit again"
         )
-    if isinstance(term, LevelTerm):
+    if isinstance(term, LevelTerm | OrderedTerm):
         return term
     same = term.architecture == fitted.architecture
     if not same or term.group_index.max() + 1 != len(fitted.precision):
@@ -103,8 +103,10 @@ def _term(fitted: FittedTerm, options: Options, solver: Solver, n_outputs: int) 
 def term_of(fitted: FittedTerm, options: Options) -> Term:
     """The term that was fitted, whether dropped or not."""
     entries = fitted.entries
-    if isinstance(entries, Levels | Categories):
-        return LevelTerm(fitted.features, entries, has_high_cardinality(entries))
+    if isinstance(entries, Categories):
+        return category_term(fitted.features[0], entries)
+    if isinstance(entries, Levels):
+        return LevelTerm(fitted.features, entries)
     if isinstance(entries, Grid):
         return pair_term(fitted.features, entries, options)
     assert entries is not None

@@ -21,7 +21,7 @@ from lanam.core.inference.left_out import Fit
 from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Dropped, Stage, TrainingTask
-from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, ScoredPair
+from lanam.core.model.fitted import ACTIVE, EXCLUDED, UNSUPPORTED, ScoredPair
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.terms.knots import Categories
 from lanam.core.terms.term import key_of
@@ -69,7 +69,9 @@ def _search(
 ) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """The search for those that are asked for among some ``pairs``."""
     unused = run.prepared.unused
-    usable = [pair for pair in pairs if not unused.keys() & set(pair)]
+    excluded = run.options.knowledge.excluded
+    allowed = [pair for pair in pairs if pair not in excluded]
+    usable = [pair for pair in allowed if not unused.keys() & set(pair)]
     search = _PairSearch.of(run, asked, usable, _active_pairs(stage))
     first: dict[Pair, float] = {}
     scores: dict[Pair, float] = {}
@@ -102,7 +104,8 @@ def _search(
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage, run.is_out_of_time())
-    return stage, scored + _unusable(pairs, unused)
+    never = tuple(ScoredPair(pair, 0.0, EXCLUDED) for pair in pairs if pair in excluded)
+    return stage, scored + _unusable(allowed, unused) + never
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:

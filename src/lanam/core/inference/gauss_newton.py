@@ -20,7 +20,7 @@ it is exact. Moving the expansion point as well was measured and does not help (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -297,12 +297,12 @@ class GaussNewton:
                 if round_number == _MAX_ROUNDS:
                     break
                 linear = Regression.of(problem, state)
-                time = self.options.time
+                forced = self.options.time, self.options.knowledge.keep
                 if threshold is not None:
-                    gone, gains, least = _weak_terms(linear, threshold(problem), time=time)
+                    gone, gains, least = _weak_terms(linear, threshold(problem), None, *forced)
                 else:
                     reached = null if converged else None
-                    gone, gains, least = _weak_terms(linear, None, reached, time)
+                    gone, gains, least = _weak_terms(linear, None, reached, *forced)
                 judged = zip(map(key_of, problem.terms), least, strict=True)
                 thresholds |= {key: value for key, value in judged if value > -np.inf}
                 if not gone:
@@ -332,13 +332,17 @@ def _weak_terms(
     threshold: Threshold | None,
     null: float | None = None,
     time: int | None = None,
+    kept: Collection[int] = (),
 ) -> Elimination:
     """The terms to drop, in order, and every term's log evidence gain and threshold.
 
-    After convergence with single columns, ``null`` is the evidence of the intercept-only model. The curve
-    of the column ``time`` stays.
+    After convergence with single columns, ``null`` is the evidence of the intercept-only model. Terms of
+    ``kept`` columns stay, and the curve of the column ``time`` with any coordinates.
     """
     problem, state, posterior = linear.problem, linear.state, linear.solve()
+    stays = {
+        k for k, term in enumerate(problem.terms) if not term.joint and term.features[0] in kept
+    }
     eliminate = partial(
         selection.eliminate,
         linear.model.prior,
@@ -347,12 +351,15 @@ def _weak_terms(
         problem.data_mass,
         n_outputs=problem.likelihood.n_outputs,
         outside=linear.gains_outside(posterior),
+        kept=stays,
     )
 
     def weak(least: Threshold) -> Elimination:
-        return eliminate(
-            lambda k, left: -np.inf if problem.terms[k].features == (time,) else least(k, left)
-        )
+        def judged(k: int, left: Sequence[int]) -> float:
+            forced = k in stays or problem.terms[k].features == (time,)
+            return -np.inf if forced else least(k, left)
+
+        return eliminate(judged)
 
     of_columns = selection.column_threshold(problem.n_columns, problem.rows.count)
     gone, gains, thresholds = weak(of_columns if threshold is None else threshold)
@@ -363,7 +370,7 @@ def _weak_terms(
         # interpolates the rows.
         gone, gains, thresholds = weak(lambda k, left: selection.MIN_LOG_EVIDENCE_GAIN)
         if problem.likelihood.quadratic:
-            gone = gone or list(range(len(problem.terms)))
+            gone = gone or [k for k in range(len(problem.terms)) if k not in stays]
     if threshold is not None and not problem.likelihood.quadratic:
         gone = dispensable(problem, state, gone, gains)
     return Elimination(gone, gains, thresholds)

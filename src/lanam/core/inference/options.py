@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanam.core.rows.plan import Plan
+from lanam.core.terms.knowledge import NOTHING, Knowledge
 from lanam.core.terms.networks import Architecture
 
 
@@ -47,6 +48,8 @@ class Options:
     #: interactions are searched for by themselves
     time: int | None = None
     time_interactions: str | int | tuple[tuple[int, int], ...] = 0
+    #: what is known of columns
+    knowledge: Knowledge = NOTHING
     pair_hidden_sizes: tuple[int, ...] | None = None
     pair_init_scales: tuple[float, ...] = (1.0, 4.0)
     max_knots: int = 256

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -81,6 +81,7 @@ def eliminate(
     *,
     n_outputs: int = 1,
     outside: Mapping[int, float] = MappingProxyType({}),
+    kept: Collection[int] = (),
 ) -> Elimination:
     """Drop the term with the smallest gain, update all others in closed form, repeat.
 
@@ -88,13 +89,13 @@ def eliminate(
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two interchangeable terms only
     one is dropped, because the other's gain then rises. The ``threshold`` is zero by default, and at least
     ``MIN_LOG_EVIDENCE_GAIN`` for a negligible effect. ``outside`` has the gains of terms without
-    coordinates: a weak one is dropped before any other is judged.
+    coordinates: a weak one is dropped before any other is judged. ``kept`` terms stay.
     """
     mean, covariance = posterior.mean.copy(), posterior.covariance.copy()
     left, dropped = [k for k in range(len(tables)) if k not in outside], list[int]()
     gains = [outside.get(k, 0.0) for k in range(len(tables))]
     thresholds = [0.0 if threshold is None else threshold(k, left) for k in range(len(tables))]
-    weak = [k for k in outside if gains[k] < thresholds[k]]
+    weak = [k for k in outside if gains[k] < thresholds[k] and k not in kept]
     if weak:
         return Elimination(weak, gains, thresholds)
 
@@ -115,7 +116,9 @@ def eliminate(
             gains[k] = _log_evidence_gain(mean, covariance, prior.blocks[k])[0]
             thresholds[k] = least(k)
         # A term without coordinates left has nothing to judge.
-        weak = [k for k in left if gains[k] < thresholds[k] or prior.widths[k] == 0]
+        weak = [
+            k for k in left if k not in kept and (gains[k] < thresholds[k] or prior.widths[k] == 0)
+        ]
         if not weak:
             break
         weakest = min(weak, key=gains.__getitem__)

@@ -29,6 +29,8 @@ UNSUPPORTED = "dropped: not supported by the data"
 CONSTANT = "dropped: constant column"
 EMPTY = "dropped: no values"
 DUPLICATE = "dropped: same values as another column"
+#: of a pair that was not to be tried
+EXCLUDED = "left out: excluded"
 
 
 @dataclass(frozen=True)

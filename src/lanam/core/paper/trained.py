@@ -12,14 +12,14 @@ import numpy as np
 
 from lanam.core.arrays import Array, Rng, sum_by
 from lanam.core.terms import networks
-from lanam.core.terms.term import LevelTerm, MixedTerm, Term
+from lanam.core.terms.term import LevelTerm, MixedTerm, SmoothTerm, Term
 
 
 def n_effects(term: Term) -> int:
     """The number of entries with an effect of their own; the first ones are the network's."""
     if isinstance(term, LevelTerm):
         return len(term.entries)
-    return int(term.has_missing) if not isinstance(term, MixedTerm) else 0
+    return int(term.has_missing) if isinstance(term, SmoothTerm) else 0
 
 
 def n_parameters(term: Term) -> int:
@@ -37,15 +37,16 @@ def initialise(term: Term, rng: Rng) -> Array:
     effects = np.zeros(n_effects(term))
     if isinstance(term, LevelTerm):
         return effects
-    return np.concatenate([networks.initialise(term.architecture, rng), effects])
+    return np.concatenate([networks.initialise(_network_of(term).architecture, rng), effects])
 
 
 def function(term: Term, parameters: Array) -> Array:
     """Values at the entries of one output's function."""
     if isinstance(term, LevelTerm):
         return parameters
-    n_network = term.architecture.n_parameters
-    values = networks.forward(term.architecture, parameters[:n_network], network_inputs(term))
+    architecture = _network_of(term).architecture
+    n_network = architecture.n_parameters
+    values = networks.forward(architecture, parameters[:n_network], network_inputs(term))
     return np.concatenate([values, parameters[n_network:]])
 
 
@@ -57,7 +58,15 @@ def functions(term: Term, parameters: Array) -> Array:
 
 def network_inputs(term: Term) -> Array:
     """The network's inputs at its entries, (0, 0) without one."""
-    return np.empty((0, 0)) if isinstance(term, LevelTerm) else term.entries.network_inputs
+    if isinstance(term, LevelTerm):
+        return np.empty((0, 0))
+    return _network_of(term).entries.network_inputs
+
+
+def _network_of(term: Term) -> SmoothTerm | MixedTerm:
+    """A term with a network: what is known of columns is refused before (``lanam.knowledge``)."""
+    assert isinstance(term, SmoothTerm | MixedTerm), "no network to train"
+    return term
 
 
 def sums_of_squares(term: Term, parameters: Array) -> Array:

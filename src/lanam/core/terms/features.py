@@ -12,6 +12,9 @@ Finite networks come the nearer to it the wider they are; here it is the prior i
 uniform on ``(-scale, scale)`` and kinks ``c`` on the range of a standardised column, both integrated by
 quadrature, once for all columns. The kernel's leading eigenfunctions are the features. A table over several
 columns has their products, band by band.
+
+What is known of a column changes its features and nothing else: of a cyclic column they are harmonics, of a
+straight line there is one.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from lanam.core.arrays import Array
+from lanam.core.terms.knots import LINEAR, Knots
 from lanam.core.terms.networks import ACTIVATIONS, Architecture
 
 #: Kinks are uniform between these network inputs, where nearly all data is: tails are compressed.
@@ -38,6 +43,9 @@ _SLOPES = 6
 _KINK_STEP = 1.0
 _TABLE_STEP = 0.5
 
+#: The largest number of harmonics of a circle.
+_MAX_HARMONICS = 128
+
 #: A multiple of the design's nodes, to measure that it does not matter.
 RESOLUTION = 1
 
@@ -50,26 +58,46 @@ _SMALLEST_OUTPUT = 1e-8
 _MAX_PRODUCTS = 160
 
 
+class Features(Protocol):
+    """Features of one tensor in one band, as functions of network inputs."""
+
+    @property
+    def n_features(self) -> int:
+        """Their number."""
+
+    def __call__(self, inputs: Array) -> Array:
+        """The features at some inputs."""
+
+
 @dataclass(frozen=True)
-class _Band:
-    """Features of one scale: splines of those of the biases and of the output weights."""
+class Band:
+    """Features of one scale: those of the biases and of the output weights."""
 
-    bias: CubicSpline
-    output: CubicSpline
+    bias: Features
+    output: Features
+
+
+@dataclass(frozen=True)
+class _Splines:
+    """Tabulated features of a line; beyond their table they are straight."""
+
+    spline: CubicSpline
 
     @property
-    def n_bias(self) -> int:
-        """The number of the biases' features."""
-        return int(self.bias.c.shape[-1])
+    def n_features(self) -> int:
+        return int(self.spline.c.shape[-1])
 
-    @property
-    def n_output(self) -> int:
-        """The number of the output weights' features."""
-        return int(self.output.c.shape[-1])
+    def __call__(self, inputs: Array) -> Array:
+        inside = np.clip(inputs, -_END, _END)
+        values = self.spline(inside)
+        beyond = np.flatnonzero(inside != inputs)
+        if len(beyond):
+            values[beyond] += (inputs - inside)[beyond, None] * self.spline(inside[beyond], 1)
+        return np.asarray(values)
 
 
 @lru_cache(maxsize=64)
-def _band(activation: str, scale: float, resolution: int) -> _Band:
+def _band(activation: str, scale: float, resolution: int) -> Band:
     half = resolution * max(math.ceil(_END * scale / _TABLE_STEP), 32)
     grid = np.linspace(-_END, _END, 2 * half + 1)
     n_kinks = resolution * max(math.ceil(2.0 * _KINKS * scale / _KINK_STEP), 64)
@@ -85,10 +113,59 @@ def _band(activation: str, scale: float, resolution: int) -> _Band:
         value, derivative = value * root, derivative * root
         of_output += value @ value.T
         of_bias += derivative @ derivative.T
-    return _Band(
-        CubicSpline(grid, _leading(of_bias, _SMALLEST)),
-        CubicSpline(grid, _leading(of_output, _SMALLEST_OUTPUT)),
+    return Band(
+        _Splines(CubicSpline(grid, _leading(of_bias, _SMALLEST))),
+        _Splines(CubicSpline(grid, _leading(of_output, _SMALLEST_OUTPUT))),
     )
+
+
+@dataclass(frozen=True)
+class _Harmonics:
+    """Cosines and sines of multiples of an angle, from the first on, with these amplitudes."""
+
+    amplitudes: Array
+
+    @property
+    def n_features(self) -> int:
+        return 2 * len(self.amplitudes)
+
+    def __call__(self, inputs: Array) -> Array:
+        angles = np.multiply.outer(inputs, np.arange(1.0, len(self.amplitudes) + 1.0))
+        waves = np.stack([np.cos(angles), np.sin(angles)], axis=-1) * self.amplitudes[:, None]
+        return np.asarray(waves.reshape(len(inputs), -1))
+
+
+@lru_cache(maxsize=64)
+def _circle(activation: str, scale: float, resolution: int) -> Band:
+    """Features of a circle, whose position is a unit vector ``v`` in place of a number.
+
+    A unit is ``act(a (sqrt(2) v'd - c))`` of a direction ``d``, uniform on the circle; coordinates of
+    ``sqrt(2) v`` are standardised as other inputs are. Its kernel depends on the difference of two angles
+    only, so its eigenfunctions are the harmonics, and their variances those of a unit's Fourier series.
+    """
+    radius, n_angles = math.sqrt(2.0), 4 * _MAX_HARMONICS
+    angles = np.arange(n_angles) * (2.0 * np.pi / n_angles)
+    n_kinks = resolution * max(math.ceil(2.0 * radius * scale / _KINK_STEP), 64)
+    kinks = radius * ((2.0 * np.arange(n_kinks) + 1.0) / n_kinks - 1.0)
+    nodes, weights = np.polynomial.legendre.leggauss(_SLOPES * resolution)
+    slopes, weights = 0.5 * scale * (nodes + 1.0), np.tile(weights, n_kinks)
+    reach = ((radius * np.cos(angles)[:, None] - kinks)[:, :, None] * slopes).reshape(n_angles, -1)
+    variances = np.zeros((2, _MAX_HARMONICS))
+    for sign in (1.0, -1.0):
+        for k, unit in enumerate(ACTIVATIONS[activation](sign * reach)):
+            series = np.fft.rfft(unit, axis=0).real[1 : _MAX_HARMONICS + 1] / n_angles
+            variances[k] += 2.0 * (np.square(series) @ weights)
+    of_output, of_bias = variances
+    return Band(
+        _Harmonics(_amplitudes(of_bias, _SMALLEST)),
+        _Harmonics(_amplitudes(of_output, _SMALLEST_OUTPUT)),
+    )
+
+
+def _amplitudes(variances: Array, smallest: float) -> Array:
+    """The amplitudes of harmonics up to the last one that is not negligible."""
+    kept = np.flatnonzero(variances > smallest * variances.max())
+    return np.sqrt(variances[: kept[-1] + 1])
 
 
 def _leading(kernel: Array, smallest: float) -> Array:
@@ -98,62 +175,80 @@ def _leading(kernel: Array, smallest: float) -> Array:
     return np.asarray(vectors[:, kept] * np.sqrt(size[kept]))
 
 
-def _evaluate(spline: CubicSpline, inputs: Array) -> Array:
-    """The features at network inputs; beyond their table they are straight."""
-    inside = np.clip(inputs, -_END, _END)
-    values = spline(inside)
-    beyond = np.flatnonzero(inside != inputs)
-    if len(beyond):
-        values[beyond] += (inputs - inside)[beyond, None] * spline(inside[beyond], 1)
-    return np.asarray(values)
+def counts(axes: Sequence[Knots], architecture: Architecture) -> list[int]:
+    """The number of features of each group of one column, or of several's products."""
+    if len(axes) > 1:
+        return product_counts(axes, architecture)
+    (knots,) = axes
+    if knots.course == LINEAR:
+        return [1]
+    of_bias = [_n_features(knots, band.bias) for band in _bands(knots, architecture)]
+    of_output = [_n_features(knots, band.output) for band in _bands(knots, architecture)]
+    return [*of_bias, *of_output] if knots.cyclic else [*of_bias, *of_bias, *of_output]
 
 
-def counts(n_points: Sequence[int], architecture: Architecture) -> list[int]:
-    """The number of features of each group at these numbers of points of every column."""
-    if len(n_points) > 1:
-        return product_counts(n_points, architecture)
-    bands = _bands(architecture)
-    of_bias = [min(band.n_bias, n_points[0]) for band in bands]
-    return [*of_bias, *of_bias, *(min(band.n_output, n_points[0]) for band in bands)]
+def tangent_features(axes: Sequence[Knots], architecture: Architecture) -> list[Array]:
+    """The features of each group at the knots of one column, or on the grid of several's.
 
-
-def tangent_features(inputs: Sequence[Array], architecture: Architecture) -> list[Array]:
-    """The features of each group at the network inputs of one column, or on the grid of several's.
-
-    Of one column a group is a tensor in a band, in the order of a finite network's.
+    Of one column a group is a tensor in a band, in the order of a finite network's. A straight line is one
+    feature; on a circle the first layer's weights have no features of their own.
     """
-    if len(inputs) > 1:
-        return product_features(inputs, architecture)
-    (points,) = inputs
-    bands = _bands(architecture)
-    biases = [_reduced(_evaluate(band.bias, points)) for band in bands]
-    outputs = [_reduced(_evaluate(band.output, points)) for band in bands]
-    return [*(points[:, None] * bias for bias in biases), *biases, *outputs]
+    if len(axes) > 1:
+        return product_features(axes, architecture)
+    (knots,) = axes
+    if knots.course == LINEAR:
+        return [knots.inputs[:, None]]
+    bands = _bands(knots, architecture)
+    biases = [_reduced(_at(knots, band.bias), knots) for band in bands]
+    outputs = [_reduced(_at(knots, band.output), knots) for band in bands]
+    weights = [] if knots.cyclic else [knots.inputs[:, None] * bias for bias in biases]
+    return [*weights, *biases, *outputs]
 
 
-def product_counts(n_points: Sequence[int], architecture: Architecture) -> list[int]:
+def product_counts(axes: Sequence[Knots], architecture: Architecture) -> list[int]:
     """The number of products of each band."""
     return [
-        min(math.prod(min(band.n_bias, n) for n in n_points), _MAX_PRODUCTS)
-        for band in _bands(architecture)
+        min(math.prod(sizes), _MAX_PRODUCTS)
+        for sizes in zip(*(_n_factors(knots, architecture) for knots in axes), strict=True)
     ]
 
 
-def product_features(inputs: Sequence[Array], architecture: Architecture) -> list[Array]:
-    """The largest products of the columns' features in each band, on the grid of their inputs.
+def product_features(axes: Sequence[Knots], architecture: Architecture) -> list[Array]:
+    """The largest products of the columns' features in each band, on the grid of their knots.
 
     These are the biases' features, which bend more freely than those of the output weights: with them the
     evidence is higher. They have no constants, whose products with others would not be pure.
     """
-    return [
-        _largest_products([_principal(_evaluate(band.bias, points)) for points in inputs])
-        for band in _bands(architecture)
-    ]
+    factors = zip(*(_factors(knots, architecture) for knots in axes), strict=True)
+    return [_largest_products(of_band) for of_band in factors]
 
 
-def _bands(architecture: Architecture) -> list[_Band]:
-    scales = map(float, architecture.scales)
-    return [_band(architecture.activation, scale, RESOLUTION) for scale in scales]
+def _factors(knots: Knots, architecture: Architecture) -> list[Array]:
+    """A column's factor of the products of each band."""
+    if knots.course == LINEAR:
+        return [knots.inputs[:, None]] * len(architecture.scales)
+    return [_principal(_at(knots, band.bias), knots) for band in _bands(knots, architecture)]
+
+
+def _n_factors(knots: Knots, architecture: Architecture) -> list[int]:
+    if knots.course == LINEAR:
+        return [1] * len(architecture.scales)
+    return [_n_features(knots, band.bias) for band in _bands(knots, architecture)]
+
+
+def _n_features(knots: Knots, features: Features) -> int:
+    """No more features than distinct points: both ends of a period are the same."""
+    return min(features.n_features, len(knots.points) - knots.cyclic)
+
+
+def _at(knots: Knots, features: Features) -> Array:
+    """Features at a column's knots."""
+    return features(knots.inputs)
+
+
+def _bands(knots: Knots, architecture: Architecture) -> Sequence[Band]:
+    make = _circle if knots.cyclic else _band
+    return [make(architecture.activation, float(s), RESOLUTION) for s in architecture.scales]
 
 
 def _largest_products(factors: Sequence[Array]) -> Array:
@@ -167,15 +262,27 @@ def _largest_products(factors: Sequence[Array]) -> Array:
     return values
 
 
-def _principal(features: Array) -> Array:
+def _principal(features: Array, knots: Knots) -> Array:
     """The principal components of features without their means, the largest first."""
-    vectors, sizes, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
-    return np.asarray(vectors * sizes)
+    distinct = _distinct(features, knots)
+    vectors, sizes, _ = np.linalg.svd(distinct - distinct.mean(axis=0), full_matrices=False)
+    return _closed(np.asarray(vectors * sizes), knots)
 
 
-def _reduced(features: Array) -> Array:
+def _reduced(features: Array, knots: Knots) -> Array:
     """The same kernel in no more features than points."""
-    n_points, n_features = features.shape
-    if n_features <= n_points:
-        return features
-    return np.asarray(np.linalg.qr(features.T, mode="r")).T
+    distinct = _distinct(features, knots)
+    n_points, n_features = distinct.shape
+    if n_features > n_points:
+        distinct = np.asarray(np.linalg.qr(distinct.T, mode="r")).T
+    return _closed(distinct, knots)
+
+
+def _distinct(features: Array, knots: Knots) -> Array:
+    """Features at distinct points: without the end of a period."""
+    return features[:-1] if knots.cyclic else features
+
+
+def _closed(features: Array, knots: Knots) -> Array:
+    """Features at all knots: at the end of a period those of its beginning, to the bit."""
+    return np.concatenate([features, features[:1]]) if knots.cyclic else features

@@ -43,6 +43,19 @@ _SMALLEST_SPREAD = 1e-307
 MARGINS = np.array([0.1, 0.5, 1.0, 4.0])
 
 
+#: What is known of the function of a column: nothing, that it is periodic, or that it is a straight line.
+COURSES = SMOOTH, CYCLIC, LINEAR = "smooth", "cyclic", "linear"
+
+#: Knots along a period are at most this fraction of it apart, where there is no data, too.
+_ARC = 1.0 / 24.0
+
+#: The number of knots of a straight line: more would show nothing.
+_LINE_KNOTS = 16
+
+#: Ranges of a cyclic column may exceed the period by rounding.
+_ROUNDING = 1e-9
+
+
 #: The offset of the next entry along an axis, and the fraction of the way towards it, per row.
 Step: TypeAlias = tuple[int, NDArray[np.float32]]
 
@@ -93,7 +106,9 @@ class Knots(_SingleAxis):
 
     ``points`` are the knots in units of ``scale`` (a power of two that keeps huge and tiny columns
     away from overflow), ``inputs`` the network's inputs there; ``inside`` are those within the data's
-    range. Where the data has missing values, the last entry is theirs.
+    range. Where the data has missing values, the last entry is theirs. The ``course`` is what is known of
+    the function; where it is cyclic, the knots are those of one period, of which both ends are the same
+    point, and inputs are angles.
     """
 
     points: Array
@@ -101,9 +116,15 @@ class Knots(_SingleAxis):
     scale: float
     inside: slice
     missing: bool = False
+    course: str = SMOOTH
 
     def __len__(self) -> int:
         return len(self.points) + self.missing
+
+    @property
+    def cyclic(self) -> bool:
+        """Whether functions are periodic: the last knot is the first one."""
+        return self.course == CYCLIC
 
     @property
     def network_inputs(self) -> Array:
@@ -165,8 +186,13 @@ class Knots(_SingleAxis):
 
     def _locate(self, column: Array) -> tuple[IntArray, Array]:
         """The knot at or before every value, and the fraction of the way to the next."""
+        start, end = self.points[0], self.points[-1]
         with np.errstate(over="ignore"):
-            scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
+            scaled = column / self.scale
+            if self.cyclic:
+                outside = (scaled < start) | (scaled > end)
+                scaled[outside] = start + (scaled[outside] - start) % (end - start)
+            scaled = np.clip(scaled, start, end)
         missing = np.isnan(scaled)
         any_missing = bool(missing.any())
         if any_missing:
@@ -235,11 +261,14 @@ class Levels(_SingleAxis):
 class Categories(_SingleAxis):
     """The entries of a column of categories: ``n_own`` of them, then missing values, then all others.
 
-    ``entry_of`` is the entry of every code; rare categories share the last one with unseen ones.
+    ``entry_of`` is the entry of every code; rare categories share the last one with unseen ones. Of
+    ``ordered`` columns none is rare.
     """
 
     entry_of: IntArray
     n_own: int
+    #: whether neighbours are alike
+    ordered: bool = False
 
     def __len__(self) -> int:
         return self.n_own + 2
@@ -277,6 +306,8 @@ Axis = Knots | Categories
 
 #: Where all columns are numeric.
 NO_CATEGORIES: Mapping[int, Categories] = MappingProxyType({})
+#: Where none is cyclic.
+NO_PERIODS: Mapping[int, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -464,6 +495,48 @@ def place_knots(
     return Knots(points[distinct], inputs[distinct], distribution.scale, inside, missing)
 
 
+def place_circle(distribution: Distribution, period: float, max_knots: int) -> Knots | None:
+    """Knots of a cyclic column, around a whole period; None for constant columns.
+
+    It begins at the multiple of the period below the data or, where data are on both sides of one, at the
+    lowest value. Knots are the distinct values where these are few, else evenly spaced.
+    """
+    unique = distribution.values
+    if len(unique) == 0 or (len(unique) == 1 and not distribution.missing):
+        return None
+    period = period / distribution.scale
+    start = np.floor(unique[0] / period) * period
+    if unique[-1] > start + period * (1.0 + _ROUNDING):
+        start = unique[0]
+    places = np.unique(np.r_[0.0, np.clip((unique - start) / period, 0.0, 1.0), 1.0])
+    if len(places) > max_knots:
+        places = np.linspace(0.0, 1.0, max_knots)
+    else:
+        pieces = np.ceil(np.diff(places) / _ARC - _ROUNDING).astype(int)
+        ends = zip(places, places[1:], pieces, strict=False)
+        arcs = [np.linspace(left, right, number + 1)[1:] for left, right, number in ends]
+        places = np.concatenate([places[:1], *arcs])
+    points = start + period * places
+    # Values that are knots are equal to the bit.
+    after = np.minimum(np.searchsorted(unique, points), len(unique) - 1)
+    for value in (unique[np.maximum(after - 1, 0)], unique[after]):
+        points = np.where(np.abs(points - value) <= _ROUNDING * period, value, points)
+    inside = slice(0, len(points))
+    missing = distribution.missing > 0.0
+    return Knots(points, 2.0 * np.pi * places, distribution.scale, inside, missing, CYCLIC)
+
+
+def place_line(
+    distribution: Distribution, n_knots: int = _LINE_KNOTS, margins: Array = MARGINS
+) -> Knots | None:
+    """Knots of a straight line, with inputs that are linear in the column; None for constant columns."""
+    knots = place_knots(distribution, n_knots, margins)
+    if knots is None:
+        return None
+    centre, spread = _location_and_spread(distribution)
+    return replace(knots, inputs=(knots.points - centre) / spread, course=LINEAR)
+
+
 def place_levels(distribution: Distribution, max_levels: int, n_bins: int) -> Levels:
     """Levels for a column: its distinct values, or quantile bins where these are too many."""
     unique, mass = distribution.values, distribution.mass
@@ -500,14 +573,16 @@ def level_counts(column: Array, weight: Array, n_levels: int) -> Array:
     return sum_by(column[rows].astype(np.intp), weight[rows], n_levels)
 
 
-def choose_categories(mass: Array, max_own: int | None = None) -> Categories:
-    """Entries for codes: one each, or for the ``max_own`` most frequent ones.
+def choose_categories(
+    mass: Array, max_own: int | None = None, *, ordered: bool = False
+) -> Categories:
+    """Entries for codes: one each, or for the ``max_own`` most frequent ones unless they are ordered.
 
     Of equally frequent ones the first codes: the order of the rows does not matter.
     """
     n_levels = len(mass)
-    if max_own is None or n_levels <= max_own:
-        return Categories(np.arange(n_levels), n_levels)
+    if max_own is None or n_levels <= max_own or ordered:
+        return Categories(np.arange(n_levels), n_levels, ordered)
     frequent = np.zeros(n_levels, dtype=bool)
     frequent[np.argsort(-mass, kind="stable")[:max_own]] = True
     return Categories(np.where(frequent, np.cumsum(frequent) - 1, max_own + 1), max_own)

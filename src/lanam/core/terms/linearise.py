@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lanam.core.arrays import Array
-from lanam.core.terms.knots import Grid
+from lanam.core.terms.knots import Grid, Knots
 from lanam.core.terms.purity import purify
 from lanam.core.terms.term import LevelTerm, Term
 
@@ -75,8 +75,28 @@ def tangent(term: Term, expansion: Array, data_mass: Array) -> Array:
 def centred(term: Term, table: Array, data_mass: Array) -> Array:
     """A table without its mean over the data; of a pure joint term, its pure part."""
     if isinstance(term.entries, Grid) and term.pure:
-        return purify(table, data_mass, term.entries.shape)
+        return _pure(term.entries, table, data_mass)
     return table - data_mass @ table
+
+
+def _pure(grid: Grid, table: Array, data_mass: Array) -> Array:
+    """The pure part, for which both ends of a period are one entry."""
+    ends = [
+        (k, len(axis.points) - 1)
+        for k, axis in enumerate(grid.axes)
+        if isinstance(axis, Knots) and axis.cyclic
+    ]
+    values, mass = table.reshape(*grid.shape, -1), data_mass.reshape(grid.shape)
+    for k, end in ends:
+        moved = np.moveaxis(mass, k, 0).copy()
+        moved[0] += moved[end]
+        mass = np.delete(np.moveaxis(moved, 0, k), end, axis=k)
+        values = np.delete(values, end, axis=k)
+    pure = purify(values.reshape(mass.size, -1), mass.ravel(), mass.shape)
+    pure = pure.reshape(*mass.shape, -1)
+    for k, end in reversed(ends):
+        pure = np.insert(pure, end, np.take(pure, 0, axis=k), axis=k)
+    return np.asarray(pure.reshape(table.shape))
 
 
 def initial_precision(term: Term, jacobian: Array, mass: Array, prior_variance: float) -> Array:

@@ -25,6 +25,9 @@ from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 #: Features per band of scales of a level's curve in a mixed term; of a surface, their square.
 _CURVE_FEATURES = 6
 
+#: Of two categories a line is a walk.
+_SMALLEST_ORDER = 2
+
 
 def joint_kind(features: Sequence[int]) -> str:
     """The user's name for a term of several columns."""
@@ -73,8 +76,7 @@ class SmoothTerm:
         """The prior group of every parameter, or feature."""
         architecture = self.architecture
         if architecture.hidden_sizes is None:
-            n_points = [len(axis.inputs) for axis in self._axes]
-            counts = features.counts(n_points, architecture)
+            counts = features.counts(self._axes, architecture)
             network = np.repeat(np.arange(len(counts)), counts)
         else:
             network = architecture.band_index if self.joint else architecture.group_index
@@ -91,8 +93,8 @@ class SmoothTerm:
     def jacobian(self, expansion: Array) -> Array:
         """Derivatives of the function at the entries (B, P)."""
         if self.architecture.hidden_sizes is None:
-            inputs = [axis.inputs for axis in self._axes]
-            jacobian = np.concatenate(features.tangent_features(inputs, self.architecture), axis=1)
+            by_group = features.tangent_features(self._axes, self.architecture)
+            jacobian = np.concatenate(by_group, axis=1)
         else:
             inputs_of_grid = self.entries.network_inputs
             jacobian = networks.jacobian(self.architecture, expansion, inputs_of_grid)[1]
@@ -133,6 +135,51 @@ class LevelTerm:
         """The identity; levels of high cardinality have no coordinates."""
         n_entries = len(self.entries)
         return np.empty((n_entries, 0)) if self.high_cardinality else np.eye(n_entries)
+
+
+@dataclass(frozen=True)
+class OrderedTerm:
+    """Effects of ordered categories: a straight line over their ranks, and a random walk along them.
+
+    Each has its precision. Missing and unseen values are like any other category: each has an independent
+    effect of the line's and of the walk's mean variance.
+    """
+
+    features: tuple[int, ...]
+    entries: Categories
+
+    joint = False
+    pure = True
+    architecture = None
+    kind = "categorical"
+
+    @cached_property
+    def _parts(self) -> list[Array]:
+        """Features of the line and of the walk."""
+        ranks = np.arange(self.entries.n_own, dtype=float)
+        line = ranks - ranks.mean()
+        walk = np.tril(np.ones((len(ranks), len(ranks))))[:, 1:]
+        parts = [line[:, None], walk] if len(ranks) > _SMALLEST_ORDER else [line[:, None]]
+        return [_with_others(part - part.mean(axis=0)) for part in parts]
+
+    @cached_property
+    def group_index(self) -> NDArray[np.intp]:
+        """A group for the line, and one for the walk."""
+        return np.repeat(np.arange(len(self._parts)), [part.shape[1] for part in self._parts])
+
+    def initial(self, rng: Rng | None) -> Array:
+        """Effects are linear and have no expansion point."""
+        return np.empty(0)
+
+    def jacobian(self, expansion: Array) -> Array:
+        """Features of the line and of the walk at the categories (B, P)."""
+        return np.concatenate(self._parts, axis=1)
+
+
+def _with_others(part: Array) -> Array:
+    """Features of ranks and, each of the same mean variance, of missing and of unseen values."""
+    size = float(np.sqrt(np.square(part).sum() / max(len(part), 1)))
+    return np.asarray(block_diag(part, size, size))
 
 
 @dataclass(frozen=True)
@@ -198,7 +245,7 @@ class MixedTerm:
         return np.concatenate([*blocks, _at_levels(np.ones(1), self.entries.axes, ())], axis=1)
 
 
-Term = SmoothTerm | LevelTerm | MixedTerm
+Term = SmoothTerm | LevelTerm | OrderedTerm | MixedTerm
 
 #: Identifies a term of a model: its kind and its columns.
 TermKey: TypeAlias = tuple[str, tuple[int, ...]]
@@ -259,8 +306,8 @@ class _Network:
     def _widths(self) -> NDArray[np.intp]:
         """The number of features per band: all of a network of all axes, few at each level."""
         if self.architecture.hidden_sizes is None:
-            points = [len(knots.points) for knots in self.knots]
-            n_parameters = np.array(features.product_counts(points, self.architecture), np.intp)
+            counts = features.product_counts(self.knots, self.architecture)
+            n_parameters = np.array(counts, np.intp)
         else:
             n_parameters = np.bincount(self.architecture.band_index)
         if len(self.chosen) == len(self.grid):
@@ -281,8 +328,7 @@ class _Network:
         """Features at the grid's entries, zero where one of the network's columns is missing."""
         points = Grid(tuple(replace(knots, missing=False) for knots in self.knots))
         if self.architecture.hidden_sizes is None:
-            inputs = [knots.inputs for knots in self.knots]
-            products = features.product_features(inputs, self.architecture)
+            products = features.product_features(self.knots, self.architecture)
             # The largest come first.
             bands = zip(products, self._widths, strict=True)
             values = np.concatenate([product[:, :width] for product, width in bands], axis=1)

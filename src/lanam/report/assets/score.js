@@ -52,7 +52,10 @@ const lanam = {};
     if (Number.isNaN(value)) return axis.missing === null ? null : [[axis.missing, 1]];
     if (axis.kind === "knots") {
       const last = points.length - 1;
-      const x = Math.min(Math.max(value, points[0]), points[last]);
+      const periods = axis.period === null || (points[0] <= value && value <= points[last])
+        ? 0 : Math.floor((value - points[0]) / axis.period);
+      const moved = value - periods * (axis.period || 0);
+      const x = Math.min(Math.max(moved, points[0]), points[last]);
       const left = Math.min(countBelow(points, x, true) - 1, last - 1);
       // Weights are in single precision in Python, too.
       const right = Math.fround((x - points[left]) / (points[left + 1] - points[left]));

@@ -1,0 +1,44 @@
+"""What is known of the columns before the data: one frozen value, from the parameters to the terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Prior knowledge of columns, which are indices.
+
+    Everything is a tuple: checkpoints compare its text.
+    """
+
+    #: columns of cyclic quantities, with their periods
+    cyclic: tuple[tuple[int, float], ...] = ()
+    #: columns whose main effects are straight lines
+    linear: tuple[int, ...] = ()
+    #: columns of categories of which neighbours are alike
+    ordered: tuple[int, ...] = ()
+    #: columns whose main effects are never dropped
+    keep: tuple[int, ...] = ()
+    #: pairs of columns that are never tried, the smaller index first
+    excluded: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def periods(self) -> Mapping[int, float]:
+        """The periods of cyclic columns."""
+        return dict(self.cyclic)
+
+    @property
+    def shapes_terms(self) -> bool:
+        """Whether any term differs from what it would be without it."""
+        return bool(self.cyclic or self.linear or self.ordered)
+
+    def of_noise(self) -> Knowledge:
+        """What of it holds for a model of the noise: the shapes of columns."""
+        return Knowledge(self.cyclic, self.linear, self.ordered)
+
+
+#: Where nothing is known.
+NOTHING = Knowledge()

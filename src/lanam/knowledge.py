@@ -1,0 +1,156 @@
+"""What users know of columns: parameters as one frozen value for the core (``core/terms/knowledge.py``).
+
+Parameters name columns, so they are read once the columns are known, and validated against the schema once
+the kinds and ranges of the columns are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lanam.core.fit.solvers import CURVATURES, SOLVERS
+from lanam.core.inference.options import Options
+from lanam.core.terms.knowledge import Knowledge
+from lanam.data import CATEGORICAL, NUMERIC, Schema
+from lanam.data.columns import (
+    plain,
+    read_by_column,
+    read_columns_of,
+    read_orders,
+    read_pair,
+    read_pairs_of,
+    require_kind,
+)
+from lanam.errors import InputError
+from lanam.parameters import is_number
+
+#: A range may exceed the period by rounding.
+_ROUNDING = 1e-9
+
+#: What an argument makes of a column, for messages.
+_WHAT = {
+    "cyclic": "a period",
+    "linear": "a straight line",
+    "ordered": "an order",
+}
+
+
+def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowledge:
+    """The knowledge in an estimator's ``get_params()`` of columns with these ``names``.
+
+    Examples
+    --------
+    >>> read_knowledge({"cyclic": {"hour": 24}, "keep": ["age"]}, ["age", "hour"])
+    Knowledge(cyclic=((1, 24.0),), linear=(), ordered=(), keep=(0,), excluded=())
+    >>> read_knowledge({"linear": ["wieght"]}, ["weight", "age"])
+    Traceback (most recent call last):
+        ...
+    lanam.errors.InputError: linear names the column 'wieght', which X does not have; did you mean ...
+    """
+    given = {name: arguments.get(name) for name in ("cyclic", "linear", "ordered", "keep")}
+    periods = read_by_column(given["cyclic"], "cyclic", names, _read_period, 24)
+    orders = read_orders(given["ordered"], names)
+    linear = read_columns_of(given["linear"], "linear", names)
+    keep = read_columns_of(given["keep"], "keep", names)
+    pairs = read_pairs_of(arguments.get("exclude_pairs"), "exclude_pairs", names)
+    excluded = tuple(sorted({(min(pair), max(pair)) for pair in pairs}))
+    _require_one_shape({"cyclic": periods, "linear": linear, "ordered": orders}, names)
+    _require_none_excluded(arguments.get("interactions"), excluded, names)
+    return Knowledge(tuple(periods.items()), linear, tuple(orders), keep, excluded)
+
+
+def require_networks(options: Options) -> None:
+    """Reject knowledge of columns for which trained and finite networks have no form."""
+    known = options.knowledge
+    for argument in ("cyclic", "linear", "ordered", "keep"):
+        if not getattr(known, argument):
+            continue
+        if options.hidden_sizes is None and options.pair_hidden_sizes is None:
+            return
+        trained = SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
+        remedy = (
+            "use solver='gauss-newton' and curvature='exact', the defaults"
+            if trained
+            else "leave hidden_sizes and pair_hidden_sizes at 'auto'"
+        )
+        raise InputError(
+            "{argument} is for infinitely wide networks, the default", remedy, argument=argument
+        )
+
+
+def require_fitting(known: Knowledge, schema: Schema) -> None:
+    """Reject knowledge that contradicts the columns: their kinds, and the ranges of their values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam.data import learn_schema
+    >>> schema = learn_schema(["hour"], np.array([[0.0], [23.0]]))
+    >>> require_fitting(Knowledge(cyclic=((0, 12.0),)), schema)
+    Traceback (most recent call last):
+        ...
+    lanam.errors.InputError: column 'hour' is from 0 to 23, more than its period of 12: set ...
+    """
+    for argument, columns, kind in (
+        ("cyclic", known.periods, NUMERIC),
+        ("linear", known.linear, NUMERIC),
+        ("ordered", known.ordered, CATEGORICAL),
+    ):
+        require_kind(columns, kind, schema, argument, _WHAT[argument])
+    for index, period in known.cyclic:
+        column = schema.columns[index]
+        if column.highest - column.lowest > period * (1.0 + _ROUNDING):
+            raise InputError(
+                "column {column!r} is from {low} to {high}, more than its period of {period}",
+                "set the period in the column's unit, or take remainders, X[{column!r}] % {period}",
+                argument="cyclic",
+                column=column.name,
+                low=f"{column.lowest:g}",
+                high=f"{column.highest:g}",
+                period=f"{period:g}",
+            )
+
+
+def _read_period(value: Any, column: str) -> float:
+    if is_number(value) and 0.0 < value < float("inf"):
+        return float(value)
+    problem, remedy = (
+        "{argument} has the period {value!r} for column {column!r}",
+        "use a positive number",
+    )
+    raise InputError(problem, remedy, argument="cyclic", column=column, value=value)
+
+
+def _require_one_shape(by_argument: Mapping[str, Any], names: Sequence[str]) -> None:
+    """A column is cyclic, or linear, or ordered."""
+    seen: dict[int, str] = {}
+    for argument, columns in by_argument.items():
+        for index in columns:
+            if index in seen:
+                raise InputError(
+                    f"{{argument}} and {{{seen[index]}}} both name the column {{column!r}}",
+                    "leave it out of one of them",
+                    argument=argument,
+                    column=names[index],
+                )
+            seen[index] = argument
+
+
+def _require_none_excluded(
+    interactions: Any, excluded: Sequence[tuple[int, int]], names: Sequence[str]
+) -> None:
+    """No pair is both asked for and excluded."""
+    asked = plain(interactions)
+    if not excluded or isinstance(asked, (str, int)) or asked is None:
+        return
+    for pair in asked:
+        first, second = sorted(read_pair(pair, "interactions", names))
+        if (first, second) in excluded:
+            raise InputError(
+                "{argument} has the pair {pair!r}, which {exclude_pairs} excludes",
+                "leave it out of one of them",
+                argument="interactions",
+                value=interactions,
+                pair=(names[first], names[second]),
+            )
