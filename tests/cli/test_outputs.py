@@ -55,6 +55,28 @@ class TestExplain:
         assert len(re.findall(r"^Oslo +(?:blue|green|red) ", done.out, re.MULTILINE)) == 3
         assert "to the log-odds of yes" in lanam("explain", "ill.lanam", "--term", "city").out
 
+    def test_questions_to_curves(self, lanam, place):
+        explanation = load("price.lanam").explain_global()
+        done = lanam(
+            "explain", "price.lanam", "--derivative", "--coverage", 0.8, "-o", "slopes.png"
+        )
+        blocks = done.out.strip().split("\n\n")
+        expected = [shape.answers(0.8).lines(0.8) for shape in explanation.curves]
+        assert [block.splitlines() for block in blocks] == expected
+        assert Path("slopes.png").read_bytes().startswith(b"\x89PNG")
+        document = lanam(
+            "explain", "price.lanam", "--derivative", "--term", "age", "--json"
+        ).document
+        (answers,) = document["answers"]
+        assert answers["peak"] == explanation["age"].peak().to_dict()
+        lines = lanam("explain", "colour.lanam", "--derivative").out.splitlines()
+        assert any(line.startswith("  green: highest at") for line in lines)
+
+    def test_questions_without_answers(self, lanam, place):
+        ask = ("explain", "price.lanam", "--derivative")
+        assert "'city' is not a curve" in lanam(*ask, "--term", "city", code=1).err
+        assert "choose one" in lanam(*ask, "--row", 1, "--data", "price.csv", code=2).err
+
     def test_a_dropped_term(self, lanam, place):
         model = load("price.lanam")
         off = next(term for term in model.terms_ if not term.active)

@@ -542,6 +542,16 @@ class TestTerms:
         assert "None: all terms are active." in page.one(id="importances").text
         assert not list(page.one(id="inputs").all("p"))
 
+    @pytest.mark.parametrize("kind", ["gaussian", "many"])
+    def test_answers_of_curves(self, page_of, kind):
+        explanation = example(kind).model.explain_global()
+        _, *rows = page_of(kind).one(id="answers").one("table").rows()
+        clauses = [each for shape in explanation.curves for each in shape.answers().clauses()]
+        assert [[cell.lower() for cell in row[1:]] for row in rows] == [
+            [clause.lower() for clause in each] for each in clauses
+        ]
+        assert rows[0][0].startswith(explanation.curves[0].name)
+
     def test_pairs_with_their_scores(self, page_of):
         model = example("gaussian").model
         section = page_of("gaussian").one(id="pairs")

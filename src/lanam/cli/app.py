@@ -37,6 +37,7 @@ _EXAMPLES: dict[type[requests.Request], tuple[str, ...]] = {
     requests.ExplainRequest: (
         "lanam explain houses.lanam -o shapes.png",
         "lanam explain houses.lanam --term area",
+        "lanam explain houses.lanam --term area --derivative -o slope.png",
         "lanam explain houses.lanam --noise -o noise.png",
         "lanam explain houses.lanam --row 3 --data new.csv",
     ),

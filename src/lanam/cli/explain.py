@@ -38,7 +38,12 @@ def explain(request: ExplainRequest, console: Console) -> None:
     """Print an explanation, and plot it with ``--output``."""
     if (request.row is None) != (request.data is None):
         raise UsageError("--row and --data go together: which row of which file?")
-    for option, given in (("--term", request.term is not None), ("--noise", request.noise)):
+    whole_model = (
+        ("--term", request.term is not None),
+        ("--derivative", request.derivative),
+        ("--noise", request.noise),
+    )
+    for option, given in whole_model:
         if request.row is not None and given:
             raise UsageError(
                 f"{option} explains the whole model and --row one prediction: choose one"
@@ -48,6 +53,8 @@ def explain(request: ExplainRequest, console: Console) -> None:
     model = load_one(request.model, request.cause)
     if request.row is not None and request.data is not None:
         plot = _explain_row(request.row, request.data, request, model, console)
+    elif request.derivative:
+        plot = _ask_curves(request, _explanation(request, model), console)
     elif request.term is not None or request.noise:
         plot = _explain_terms(request, _explanation(request, model), console)
     else:
@@ -129,6 +136,35 @@ def _explain_terms(
     shown = explanation.active if term is None else [term]
     texts = [_term_text(each, frame, explanation, request.coverage) for each in shown]
     console.print("\n\n".join(texts))
+    return plot
+
+
+def _ask_curves(request: ExplainRequest, explanation: GlobalExplanation, console: Console) -> Plot:
+    """Print what one curve, or each active one, shows."""
+    shapes: Sequence[Shape] = explanation.curves
+    if request.term is not None:
+        name = _find_term(request.term, explanation).name
+        shapes = [shape for shape in explanation.shapes if shape.name == name]
+        if not shapes:
+            raise UsageError(f"--derivative is for terms of one column, and {name!r} has more")
+    if not shapes:
+        raise CLIError("no curve is active: there is nothing to ask")
+    try:
+        answers = [shape.answers(request.coverage) for shape in shapes]
+    except ValueError as error:
+        raise CLIError(str(error)) from None
+    if console.json:
+        console.document({"answers": [each.to_dict() for each in answers]})
+    classes = explanation.classes if explanation.family.link.several else None
+    texts = ["\n".join(each.lines(request.coverage, classes)) for each in answers]
+    console.print("\n\n".join(texts))
+
+    def plot() -> object:
+        from lanam.plot import plot_derivative
+
+        names = [shape.name for shape in shapes]
+        return plot_derivative(explanation, names, coverage=request.coverage)
+
     return plot
 
 

@@ -315,6 +315,10 @@ class ExplainRequest(TableRequest):
         "TERM",
         "Show the shape function of this term: a column, or an interaction such as a:b.",
     )
+    derivative: bool = _flag(
+        "Show where curves rise or fall for sure, are highest and lowest, and cross zero; plot slopes.",
+        "--derivative",
+    )
     noise: bool = _flag("Explain the noise variance instead of the mean.", "--noise")
     row: int | None = _option(
         None,

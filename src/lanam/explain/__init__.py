@@ -19,6 +19,7 @@ quantile of ``largest_deviations`` for the whole function. Joint distributions o
 model: ``difference``, ``differences`` and ``evaluate``.
 """
 
+from lanam.explain.answers import Answers, Crossings, Derivative, Extremum
 from lanam.explain.bands import importance_std, require_coverage
 from lanam.explain.curves import SurvivalCurves
 from lanam.explain.differences import Compared, Contrast, Difference
@@ -41,9 +42,13 @@ from lanam.explain.whole import GlobalExplanation, explain_global
 __all__ = [
     "MISSING",
     "OTHER_LEVELS",
+    "Answers",
     "Compared",
     "Contrast",
+    "Crossings",
+    "Derivative",
     "Difference",
+    "Extremum",
     "GlobalExplanation",
     "LocalExplanation",
     "PortableModel",

@@ -57,6 +57,13 @@ def uncertain(std: Array) -> NDArray[np.bool_]:
     return np.asarray(std > _CERTAIN * std.max(axis=0))
 
 
+def inverse_std(std: Array, within: NDArray[np.bool_] | bool = True) -> Array:
+    """``1 / std`` by class (C, B) of a function (B,) or (B, C); zero where certain or not ``within``."""
+    spread = std.reshape(len(std), -1)
+    counts = np.reshape(within, (-1, 1)) & uncertain(spread)
+    return np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T
+
+
 def around(mean: Any, std: Any, half: Any) -> tuple[Any, Any]:
     """The ends of an interval of ``half`` standard deviations to either side of the mean."""
     return mean - half * std, mean + half * std
@@ -158,9 +165,7 @@ def importance_and_largest_deviations(
     term = model.terms[index]
     if not term.active:
         return 0.0, _largest_of_dropped(term, std)
-    spread = std.reshape(len(std), -1)
-    counts = within[:, None] & uncertain(spread)
-    precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T
+    precision = inverse_std(std, within)
     importances, largest = np.zeros(1), np.zeros(1)
     for part, draws in joint_root(model, index).in_chunks(draw_count(len(std))):
         importances = importances + _importances(term, part, draws)

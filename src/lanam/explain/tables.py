@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray, Intercept
 from lanam.core.model import scoring
+from lanam.core.model.draws import JointRoot, joint_root
 from lanam.core.model.fitted import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, Column, Schema
@@ -87,7 +88,16 @@ def shape_of(model: FittedModel, index: int, schema: Schema) -> Shape:
         edited=edited[value_entries],
         **_entry_facts("missing", None if missing is None else entry(missing)),
         **_entry_facts("unseen", of_unseen),
+        posterior=_curve_posterior(model, index, len(values)),
     )
+
+
+def _curve_posterior(model: FittedModel, index: int, n_values: int) -> JointRoot | None:
+    """The joint posterior of an active term at its knots, which come first among its entries."""
+    term = model.terms[index]
+    if not (term.active and isinstance(term.entries, Knots)):
+        return None
+    return joint_root(model, index).at(slice(0, n_values))
 
 
 def _entry_facts(name: str, entry: _Entry | None) -> dict[str, Any]:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, Intercept
+from lanam.core.model.draws import JointRoot
 from lanam.explain.bands import Banded, around, half_width
+from lanam.explain.questions import AskedCurve
 from lanam.explain.values import PREFIXES, PlainData, Values, plain
 from lanam.text import brief, cut, term_name
 
@@ -166,7 +168,7 @@ class TabulatedTerm(Term, Banded):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shape(TabulatedTerm):
+class Shape(TabulatedTerm, AskedCurve):
     """A univariate term with its shape function: the contribution of every value of the column.
 
     Attributes
@@ -184,6 +186,9 @@ class Shape(TabulatedTerm):
         The same for unseen values: an unseen category, an unseen value of a ``"level"`` term, or a
         missing value if the training data had none. The rarest of many categories are included, with
         their density. None if there is no such value.
+    posterior
+        The joint posterior of an active curve at its ``values``, for :meth:`derivative`, :meth:`peak`,
+        :meth:`trough` and :meth:`crossing`; None otherwise. Not part of the plain data.
 
     Examples
     --------
@@ -212,6 +217,7 @@ class Shape(TabulatedTerm):
     unseen_std: float | Array | None
     unseen_density: float | None
     unseen_edited: bool | None
+    posterior: JointRoot | None = None
 
     @property
     def others(self) -> tuple[Other, ...]:

@@ -87,7 +87,7 @@ class PlainData:
         for name, value in vars(self).items():
             if name == "family":
                 facts["link"] = value.link.name
-            elif name not in ("backend", "source"):
+            elif name not in ("backend", "posterior", "source"):
                 facts[name] = plain(value)
         return facts
 

@@ -94,6 +94,11 @@ class GlobalExplanation(PrintedTerms, PlainData, ShownTerms):
         return tuple(term for term in self.terms if isinstance(term, Shape))
 
     @property
+    def curves(self) -> tuple[Shape, ...]:
+        """The active curves of numeric columns, most important first."""
+        return tuple(term for term in self.active if isinstance(term, Shape) and term.is_curve)
+
+    @property
     def pairs(self) -> tuple[Surface, ...]:
         """The pairwise interactions."""
         terms = self.terms

@@ -6,6 +6,7 @@ without colours.
 
 from lanam.plot.bars import plot_importance
 from lanam.plot.calibration import plot_calibration, plot_retention
+from lanam.plot.derivative import plot_derivative
 from lanam.plot.interactions import plot_interaction, plot_interaction_matrix
 from lanam.plot.local import plot_local
 from lanam.plot.shapes import plot_shapes
@@ -13,6 +14,7 @@ from lanam.plot.survival import plot_survival
 
 __all__ = [
     "plot_calibration",
+    "plot_derivative",
     "plot_importance",
     "plot_interaction",
     "plot_interaction_matrix",

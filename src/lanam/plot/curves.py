@@ -125,7 +125,7 @@ def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]
             _draw_marks(ax, shape.values[kept], *moments, one, few=few)
         else:
             _draw_curve(ax, shape, one, right)
-    _draw_density(ax, shape, lowest, highest)
+    draw_density(ax, shape, lowest, highest)
     if shape.missing_density is not None:
         slot = SLOT * (right - left)
         add_slots(ax, "x", (left, right), slot, ["missing"])
@@ -281,7 +281,7 @@ def _present(shape: Shape) -> float:
     return 1.0 - (shape.missing_density or 0.0)
 
 
-def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> None:
+def draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> None:
     """Draw a histogram of the training data along the bottom, the lower the more values are missing."""
     if highest <= lowest:
         return

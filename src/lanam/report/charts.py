@@ -39,6 +39,17 @@ def shapes_data(
     return data, together
 
 
+def answers_rows(explanation: GlobalExplanation) -> list[tuple[str, ...]]:
+    """What the curves show, in words: name (with the class if there are several) and answers."""
+    several = explanation.family.link.several
+    labels = [f" ({label})" for label in explanation.classes or ()] if several else [""]
+    return [
+        (one_line(shape.name) + label, *(clause[:1].upper() + clause[1:] for clause in clauses))
+        for shape in explanation.curves
+        for label, clauses in zip(labels, shape.answers().clauses(), strict=True)
+    ]
+
+
 def with_strip(limits: tuple[float, float]) -> object:
     """A vertical range with space for the histogram below."""
     low, high = limits

@@ -20,7 +20,7 @@ from lanam.explain.terms import term_names
 from lanam.explain.values import json_text
 from lanam.files import require_place, write_atomically
 from lanam.metrics import CoverageReport
-from lanam.report.charts import pairs_data, shapes_data, with_strip
+from lanam.report.charts import answers_rows, pairs_data, shapes_data, with_strip
 from lanam.report.fields import fields
 from lanam.report.material import Material
 from lanam.report.packing import compressed, pack, pack_model, rounded, script_source, with_levels
@@ -89,6 +89,7 @@ def render(material: Material) -> str:
             **_overview(material),
             **_terms_table(material),
             **words,
+            answers=answers_rows(material.explanation),
             calibration=_calibration_text(material.coverage, material.part),
             n_picked=0 if material.rows is None else len(material.rows.indices),
             n_given=0 if material.rows is None else material.rows.n_all,

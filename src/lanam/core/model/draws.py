@@ -50,6 +50,12 @@ class JointRoot:
             own_variance=None if own is None else own[entries],
         )
 
+    def std(self) -> Array:
+        """Standard deviations (C, B)."""
+        variances = np.square(self.table @ self.factors).sum(axis=2)
+        own = 0.0 if self.own_variance is None else self.own_variance
+        return np.asarray(np.sqrt(variances + own))
+
     def draws(self, n_draws: int) -> Array:
         """Deviations (C, B, n_draws) of draws of the whole function from its mean."""
         parts = [deviations for _, deviations in self.in_chunks(n_draws)]
