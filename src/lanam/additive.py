@@ -39,7 +39,7 @@ from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
 from lanam.engines.interface import ReadOptions, Source
 from lanam.errors import InputError, Message, Setting, warn_user
-from lanam.explain import GlobalExplanation, LocalExplanation
+from lanam.explain import GlobalExplanation, LocalExplanation, PortableModel
 from lanam.families import Encoding, Family, find_family
 from lanam.families.base import NewRows
 from lanam.files import require_place, write_atomically
@@ -531,6 +531,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """The labels by which explanations name what contributions are to."""
         return self._labels
 
+    @property
+    def _portable(self) -> PortableModel:
+        """The model as tables."""
+        return explain.explain_portable(
+            self._model, self._schema, self._explained_labels, self._labels
+        )
+
     def _columns(self, X: Any) -> Array:
         """Rows to predict, encoded as an array with columns in the order of the fit."""
         check_is_fitted(self)
@@ -1005,7 +1012,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         n_classes = np.size(self._model.intercept)
         material = gather(
             self,
-            portable=explain.explain_portable(self._model, self._schema, self._explained_labels),
+            portable=self._portable,
             schema=self._schema,
             normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
             title=title,
@@ -1100,7 +1107,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         if path is None and to is None:
             raise ValueError("path=None returns the content: specify its format with to=")
         kind = export.require_format(to) if path is None else export.format_of(path, to)
-        portable = explain.explain_portable(self._model, self._schema, self._explained_labels)
+        portable = self._portable
         content = partial(
             export.render,
             kind,

@@ -133,6 +133,20 @@ def case(kind):
         model.fit(X, rng.normal(size=100) + 5.0)
         assert not any(term.active for term in model.terms_)
         return Case(model, X[:5])
+    if kind in ("grades", "amounts"):
+        X, y = noisy_table()
+        rng = np.random.default_rng(4)
+        if kind == "grades":
+            model = LANAMClassifier(likelihood="ordinal", interactions=0, **SMALL)
+            y = np.digitize(y + rng.logistic(size=len(X)), [1.0, 2.0, 5.0])
+        else:
+            model = LANAMRegressor(likelihood="tweedie", interactions=0, **SMALL)
+            y = np.where(
+                rng.random(len(X)) < 0.3, 0.0, np.exp(0.3 * y) * rng.gamma(2.0, size=len(X))
+            )
+        rows = noisy_rows(X)
+        rows.loc[rows["x"].abs() > 10.0, "x"] = 3.0  # no exponentials of 1e300
+        return Case(model.fit(X, y), rows)
     X, y, rows = shops()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "_WIDE", 10)  # few levels are very many
@@ -146,7 +160,10 @@ def case(kind):
     return Case(model, rows.reset_index(drop=True))
 
 
-KINDS = ("gaussian", "known", "counts", "two", "many", "odd", "noisy", "wide", "wide two", "shared")
+KINDS = (
+    *("gaussian", "known", "counts", "two", "many", "odd", "noisy", "wide", "wide two", "shared"),
+    *("grades", "amounts"),
+)
 
 
 def check_link(found, mean, variance=None):

@@ -142,7 +142,7 @@ def test_names_of_results():
 
 def test_classes_that_differ_only_in_case_are_numbered():
     class Portable:
-        family, classes = SOFTMAX, ("a", "A", "b")
+        family, labels = SOFTMAX, ("a", "A", "b")
 
     assert results_of(Portable, False) == ["link_mean_0", "link_mean_1", "link_mean_2"]
 

@@ -114,8 +114,7 @@ def test_explanations_are_of_more_than_the_lowest_grade(fitted, tmp_path):
     assert "more than low" in str(fitted.summary())
     page = Page.read(fitted.report(tmp_path / "report.html", X, y))
     assert page.data["classes"] == ["grade = low", "grade = more than low"]
-    with pytest.raises(ValueError, match="likelihood='ordinal' are not supported"):
-        fitted.export(None, to="sql")
+    assert page.data["grades"] == list(GRADES)
 
 
 def test_saved_and_calibrated(fitted, tmp_path):

@@ -154,10 +154,6 @@ def test_exports(fitted):
     import sqlite3
 
     X = problem(fitted.family_.name)[0].iloc[:40]
-    if fitted.family_.name == "tweedie":
-        with pytest.raises(ValueError, match=r"likelihood='tweedie' are not supported"):
-            fitted.export(None, to="sql")
-        return
     with sqlite3.connect(":memory:") as database:
         X.assign(id=range(len(X))).to_sql("rows", database, index=False)
         query = fitted.export(None, to="sql", table="rows", keep=["id"])

@@ -9,7 +9,7 @@ import pytest
 
 import lanam.report.fields
 import lanam.report.page
-from lanam import LANAMRegressor
+from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import prepare
 from tests.report.browsing import (
     Expected,
@@ -87,6 +87,18 @@ def test_families_with_the_noise_of_numbers(open_report, tmp_path, likelihood):
     for coverage in (0.5, 0.95):
         actual = score(page, cells_of(model, rows), coverage)
         assert_agree(actual, Expected(model, rows, coverage))
+
+
+def test_probabilities_of_all_grades(open_report, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(-2.0, 2.0, 400), "z": rng.normal(size=400)})
+    y = np.digitize(2.0 * X["x"] + rng.logistic(size=400), [-1.0, 0.5, 2.0])
+    model = LANAMClassifier(likelihood="ordinal", interactions=0, **QUICK).fit(X, y)
+    page = open_report(model.report(tmp_path / "r.html", X[:10]))
+    page.select_option("#row", "3")
+    expected = model.predict_proba(X[3:4])[0]
+    shown = [page.inner_text(f'.class-row[data-label="{k}"] b') for k in range(4)]
+    assert [float(text.rstrip("%")) for text in shown] == pytest.approx(100.0 * expected, abs=0.06)
 
 
 # heteroscedastic noise

@@ -23,13 +23,18 @@ A new observation of a Gaussian response has noise with the variance
     noise_variance exp(log_noise + sum of the noise_tables' means) + missing_variance of missing values
 
 where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
+Grades, the classes of an ordinal model, have one function: ``P(grade <= k)`` at a link ``f`` is
+``1 / (1 + exp(f - cut_points[k]))``.
+
 If the noise is not Gaussian, ``shape`` is its distribution in units of its standard deviation. Variances
 and shape include the uncertainty of the noise variance: with few rows it is a Student's t.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,6 +134,10 @@ class PortableModel(OnLinkScale):
         Of noise that is not Gaussian, else None.
     contrasts
         (C, M) with several classes, else None.
+    labels
+        The labels of the predicted probabilities in their order: those of ``classes``, or of all grades.
+    parameters
+        Of the likelihood, by name: ``cut_points`` of grades, ``power`` of Tweedie amounts.
     """
 
     family: Family
@@ -142,6 +151,8 @@ class PortableModel(OnLinkScale):
     log_noise: float = 0.0
     noise_tables: tuple[TermTable, ...] = ()
     shape: NoiseShape | None = None
+    labels: Labels = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def noise_components(self) -> list[tuple[float, float, float]]:
@@ -153,16 +164,23 @@ class PortableModel(OnLinkScale):
 
 
 def explain_portable(
-    model: FittedModel, schema: Schema, classes: GivenLabels = None
+    model: FittedModel,
+    schema: Schema,
+    classes: GivenLabels = None,
+    labels: GivenLabels = None,
 ) -> PortableModel:
-    """The tables of a fitted model; ``classes`` are a classifier's labels."""
+    """The tables of a fitted model; ``classes`` are the labels that explanations of a classifier have.
+
+    ``labels`` are those of all classes, where they differ.
+    """
+    family = find_family(model.likelihood).of_model(model)
     names = [term.name for term in describe_terms(model, schema)]
     missing = (
         np.zeros(schema.n_columns) if model.missing_variance is None else model.missing_variance
     )
     factor, noise_shape = integrated_noise(model.shape or GAUSSIAN, model.noise_df)
     return PortableModel(
-        family=find_family(model.likelihood),
+        family=family,
         classes=class_labels(model, classes),
         intercept=np.asarray(model.intercept, dtype=np.float64),
         tables=tuple(
@@ -177,6 +195,8 @@ def explain_portable(
         log_noise=0.0 if model.noise is None else float(model.noise.intercept),
         noise_tables=() if model.noise is None else _noise_tables(model.noise, schema),
         shape=None if len(noise_shape.weights) == 1 else noise_shape,
+        labels=class_labels(model, classes if labels is None else labels),
+        parameters=family.likelihood_of(model).named_parameters,
     )
 
 

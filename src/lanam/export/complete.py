@@ -196,7 +196,7 @@ def hook_of(hooks: Mapping[str, Hook], portable: PortableModel) -> Hook:
 
 def results_of(portable: PortableModel, variance: bool) -> list[str]:
     """The names of an export's results, in order; classes whose names differ only in case are numbered."""
-    labels = [str(label) for label in portable.classes or ()]
+    labels = [str(label) for label in portable.labels or ()]
     if len({label.lower() for label in labels}) < len(labels):
         labels = [str(number) for number in range(len(labels))]
     names = ["link_mean"] + (["link_variance"] if variance else [])

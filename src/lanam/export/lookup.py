@@ -71,6 +71,7 @@ def lookup_tables(
         "columns": [_column(column) for column in schema.columns],
         "intercept": model.intercept.tolist(),
         "edits": plain(tuple(edits)),
+        **_own_parameters(portable),
         "terms": [_term(term, schema, variance) for term in model.terms],
     }
     if not variance:
@@ -86,6 +87,16 @@ def lookup_tables(
         "noise_shape": portable.shape and portable.shape.as_lists(),
         "calibration": None if calibration is None else _calibration(calibration),
     }
+
+
+def _own_parameters(portable: PortableModel) -> dict[str, object]:
+    """Parameters of the likelihood, and the labels of grades; nothing where there are none."""
+    facts = {"parameters": plain(portable.parameters)} if portable.parameters else {}
+    return (
+        facts
+        if portable.labels == portable.classes
+        else {**facts, "grades": plain(portable.labels)}
+    )
 
 
 def lookup_json(

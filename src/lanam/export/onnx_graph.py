@@ -112,7 +112,7 @@ def onnx_model(
         producer_name="lanam",
         producer_version=__version__,
     )
-    labels = [] if portable.classes is None else [str(label) for label in portable.classes]
+    labels = [str(label) for label in portable.labels or ()]
     facts = {
         "link": portable.link,
         "missing_text": missing,
@@ -131,7 +131,7 @@ def _results(model: CompleteModel, variance: bool) -> list[tuple[str, list[str |
     results = [("link_mean", several), ("link_variance", several)]
     if not model.portable.family.link.classes:
         return [*results, ("prediction", ["rows"]), ("observation_variance", ["rows"])]
-    return [*results, ("probability", ["rows", max(model.n_classes, 2)])]
+    return [*results, ("probability", ["rows", len(model.portable.labels or ())])]
 
 
 def _require_names(names: Mapping[int, str], results: Sequence[str]) -> None:
@@ -441,6 +441,18 @@ def _amount_response(
     _name_result(graph, variance, "observation_variance", 1)
 
 
+def _power_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
+    """The variance is a power of the mean, averaged over a normal link; at an exposure of one."""
+    power, one = model.portable.parameters["power"], graph.constant(1.0)
+    first = _exponential(graph, graph("Add", mean, graph("Mul", variances, 0.5)))
+    link = graph("Add", graph("Mul", mean, power), graph("Mul", variances, 0.5 * power**2))
+    own = graph("Mul", _exponential(graph, link), model.portable.noise_variance)
+    spread = graph("Sub", graph("Exp", variances), one)
+    square = graph("Mul", graph("Mul", first, first), spread)
+    _name_result(graph, first, "prediction", 1)
+    _name_result(graph, graph("Add", own, square), "observation_variance", 1)
+
+
 def _clustered_response(
     graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
 ) -> None:
@@ -490,6 +502,28 @@ def _two_classes_response(
     graph("Div", one, inverse, result="probability")
 
 
+def _grades_response(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
+) -> None:
+    """Between cut points ``sigmoid(b) - sigmoid(a) = sigmoid(b) sigmoid(-a) (1 - exp(a - b))``."""
+    cuts = np.array([model.portable.parameters["cut_points"]])
+    one = graph.constant(1.0)
+    spread = graph("Sqrt", graph("Add", graph("Mul", variances, math.pi / 8.0), one))
+    distances = graph("Div", graph("Sub", cuts, mean), spread)
+    ones = graph("Add", graph("Mul", mean, 0.0), one)
+    below, above = (
+        graph("Reciprocal", graph("Add", one, _exponential(graph, each)))
+        for each in (graph("Neg", distances), distances)
+    )
+    both = graph(
+        "Mul",
+        graph("Concat", below, ones, axis=1),
+        graph("Concat", ones, above, axis=1),
+    )
+    apart = graph("Sub", one, graph("Exp", graph("Div", -np.diff(cuts), spread)))
+    graph("Mul", both, graph("Concat", ones, apart, ones, axis=1), result="probability")
+
+
 def _classes_response(
     graph: _Graph, model: CompleteModel, mean: str, _: str, covariance: str
 ) -> None:
@@ -517,11 +551,13 @@ _RESPONSES = {
     "student": _number_response,
     "lognormal": _lognormal_response,
     "gamma": _amount_response,
+    "tweedie": _power_response,
     "negative_binomial": _clustered_response,
     "binomial": _trial_response,
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "ordinal": _grades_response,
     "survival": _hazard_response,
 }
 

@@ -593,6 +593,13 @@ def _amount_response(_: PortableModel, __: int) -> list[str]:
     return [mean, f"{mean} * {mean} * (exp(v0_0) * (1e0 + noise) - 1e0)"]
 
 
+def _power_response(portable: PortableModel, _: int) -> list[str]:
+    """The variance is a power of the mean, averaged over a normal link; at an exposure of one."""
+    mean, power = exponential("(m0 + 0.5e0 * v0_0)"), portable.parameters["power"]
+    link = f"({number(power)} * m0 + {number(0.5 * power**2)} * v0_0)"
+    return [mean, f"noise * {exponential(link)} + {mean} * {mean} * (exp(v0_0) - 1e0)"]
+
+
 def _clustered_response(_: PortableModel, __: int) -> list[str]:
     mean, variance = _amount_response(_, __)
     return [mean, f"{mean} + {variance}"]
@@ -622,6 +629,21 @@ def _two_classes_response(_: PortableModel, __: int) -> list[str]:
     return [f"1e0 / (1e0 + {exponential(f'({sign}{odds})')})" for sign in ("", "-")]
 
 
+def _grades_response(portable: PortableModel, _: int) -> list[str]:
+    """Between cut points ``sigmoid(b) - sigmoid(a) = sigmoid(b) sigmoid(-a) (1 - exp(a - b))``."""
+    cuts = [number(cut) for cut in portable.parameters["cut_points"]]
+    spread = f"sqrt(1e0 + {number(math.pi / 8.0)} * v0_0)"
+    below, above = (
+        [f"1e0 / (1e0 + {exponential(f'({sign}(({cut} - m0) / {spread}))')})" for cut in cuts]
+        for sign in ("-", "")
+    )
+    inner = [
+        f"({low}) * ({high}) * (1e0 - {exponential(f'(({a} - {b}) / {spread})')})"
+        for low, high, (a, b) in zip(above, below[1:], itertools.pairwise(cuts), strict=False)
+    ]
+    return [below[0], *inner, above[-1]]
+
+
 def _classes_response(_: PortableModel, n_classes: int) -> list[str]:
     shares = []
     for c in range(n_classes):
@@ -641,11 +663,13 @@ _RESPONSES = {
     "student": _number_response,
     "lognormal": _lognormal_response,
     "gamma": _amount_response,
+    "tweedie": _power_response,
     "negative_binomial": _clustered_response,
     "binomial": _trial_response,
     "poisson": _count_response,
     "bernoulli": _two_classes_response,
     "softmax": _classes_response,
+    "ordinal": _grades_response,
     "survival": _hazard_response,
 }
 

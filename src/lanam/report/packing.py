@@ -88,6 +88,7 @@ def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, obje
         "noise_tables": [_pack_table(table) for table in portable.noise_tables],
         "shape": portable.shape and portable.shape.as_lists(),
         "contrasts": pack(portable.contrasts),
+        "cut_points": portable.parameters.get("cut_points"),
         "normals": pack(normals, "f4"),
         "tables": [_pack_table(table) for table in portable.tables],
     }

@@ -149,6 +149,9 @@ def page_data(material: Material) -> dict[str, object]:
         "follow_up": None if material.follow_up is None else material.follow_up.tolist(),
         "expected": explanation.family.words.expected,
         "classes": material.events and list(material.events),
+        "grades": None
+        if portable.labels == portable.classes
+        else [one_line(label) for label in portable.labels or ()],
         "n_classes": int(np.size(explanation.intercept)),
         "unit": material.unit,
         "columns": columns,

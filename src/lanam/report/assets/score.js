@@ -117,6 +117,7 @@ const lanam = {};
       this.normals = unpack(model.normals);
       this.nClasses = this.intercept.length;
       this.nOutputs = this.contrasts ? this.nClasses - 1 : 1;
+      this.cutPoints = model.cut_points;
       this.logNoise = model.log_noise;
       this.shape = model.shape;
       this.noiseTables = model.noise_tables.map(unpackTable);
@@ -249,7 +250,8 @@ const lanam = {};
       const ends = [mean[0] - level.z * std, mean[0] + level.z * std];
       if (this.link === "logit") {
         const odds = mean[0] / Math.sqrt(1 + (Math.PI / 8) * covariance[0]);
-        return { ...moments, response: [expit(odds)], intervals: [ends.map(expit)] };
+        const grades = this.cutPoints && gradeProbabilities(this.cutPoints, mean[0], covariance[0]);
+        return { ...moments, response: [expit(odds)], intervals: [ends.map(expit)], grades };
       }
       if (this.family === "lognormal") {
         const noise = this.rowNoise(row);
@@ -329,6 +331,13 @@ const lanam = {};
   function normalTail(z) {
     const tail = 0.5 * upperGamma(0.5, 0.5 * z * z);
     return z > 0 ? tail : 1 - tail;
+  }
+
+  // Ordered classes, as in lanam.families.ordinal.
+  function gradeProbabilities(cutPoints, mean, variance) {
+    const scale = Math.sqrt(1 + (Math.PI / 8) * variance);
+    const upto = [...cutPoints.map((cut) => expit((cut - mean) / scale)), 1];
+    return upto.map((value, k) => value - (k > 0 ? upto[k - 1] : 0));
   }
 
   // Several classes, as in lanam.families.softmax.

@@ -300,6 +300,7 @@
         line("label", `probability of ${report.classes[1]}`);
         line("value", percent(result.response[0]));
         line("bands", `${band} credible interval of the probability: ${ends(result.intervals[0], percent)}`);
+        if (report.grades) lines.push(...this.gradeLines());
       } else {
         line("label", report.expected);
         const [from, to] = result.intervals[0];
@@ -317,6 +318,17 @@
       }
       if (observed !== null && report.classes) line("bands", `observed: ${observed}`);
       element("responses").replaceChildren(...lines);
+    }
+
+    // The probability of every grade.
+    gradeLines() {
+      return this.report.grades.map((name, k) => {
+        const share = this.result.grades[k];
+        const figures = make("span", { className: "number" }, make("b", {}, percent(share)));
+        const row = make("div", { className: "class-row" }, make("span", {}, name), trackOf([0, share], [share, share]), figures);
+        row.dataset.label = name;
+        return row;
+      });
     }
 
     // The survival curve of the current row with its band, and its value at the chosen time.
