@@ -867,12 +867,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self)
         return explain.explain_global(self._model, self._schema, self._explained_labels)
 
-    def explain_local(self, X: Any) -> LocalExplanation:
+    def explain_local(self, X: Any, *, offset: Any = None) -> LocalExplanation:
         """Predictions of single rows, decomposed into contributions.
 
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part of the prediction on the link scale, as in :meth:`fit`; zero by default.
 
         Returns
         -------
@@ -889,11 +891,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> local.to_frame()["term"].tolist()
         ['(intercept)', 'bmi', 'bp', '(prediction)']
         """
-        columns = self._columns(X)
+        rows = self._rows(X, offset=offset)
         schema, frame = self._schema, as_frame(X)
         if frame is not None:  # perhaps of another library than the training data
             schema = replace(schema, backend=frame.implementation.name.lower())
-        return explain.explain_local(self._model, schema, columns, self._explained_labels)
+        return explain.explain_local(
+            self._model, schema, rows.columns, self._explained_labels, rows.offset
+        )
 
     def report(
         self,

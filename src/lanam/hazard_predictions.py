@@ -426,7 +426,15 @@ class HazardPredictions(AdditiveModel):
         value, interval = found
         return value[:, 0], np.clip(interval[:, 0], 0.0, last - min(self.unique_times_[0], last))
 
-    def score(self, X: Any, y: Any = None, *, event: Any = None, time: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        event: Any = None,
+        time: Any = None,
+    ) -> float:
         """Harrell's C: how often, of two rows, that with the higher risk has the earlier event.
 
         Parameters
@@ -435,6 +443,8 @@ class HazardPredictions(AdditiveModel):
         y, event, time
             As in :meth:`fit`; the names of columns of a frame, too. With competing risks an event is one
             of any cause.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Frequency weights.
 
         Returns
         -------
@@ -454,4 +464,4 @@ class HazardPredictions(AdditiveModel):
         check_is_fitted(self)
         event, time = split_target(y, event, time)
         X, event, time = follow_up.read_outcome(self, X, event, time)
-        return harrell_c(event > 0.0, time, self.predict(X))
+        return harrell_c(event > 0.0, time, self.predict(X), sample_weight=sample_weight)

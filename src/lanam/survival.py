@@ -369,7 +369,9 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         """
         return self.predict_terms(X)
 
-    def explain_local(self, X: Any, time: Any = None) -> LocalExplanation:
+    def explain_local(  # type: ignore[override]
+        self, X: Any, time: Any = None
+    ) -> LocalExplanation:
         """Log hazards of single rows at a time, decomposed into contributions.
 
         Parameters

@@ -54,6 +54,12 @@ def test_an_offset(lanam, folder):
     lanam("predict", "amount.lanam", "rows.csv", "-o", "zero.csv", "--offset", "0", "--quiet")
     np.testing.assert_allclose(pd.read_csv("zero.csv")["prediction"], model.predict(table[["x"]]))
     lanam("report", "amount.lanam", "rows.csv", "-o", "report.html", "--quiet")
+    row = ("--row", 3, "--data", "rows.csv", "--json")
+    local = model.explain_local(table[["x"]][2:3], offset=table["known"][2:3])
+    document = lanam("explain", "amount.lanam", *row).document
+    assert document["prediction"] == pytest.approx(local.prediction.tolist())
+    document = lanam("explain", "amount.lanam", *row, "--offset", "0").document
+    assert document["offset"] == [0.0]
 
 
 def test_trials(lanam, folder):

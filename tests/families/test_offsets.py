@@ -1,11 +1,13 @@
 """Offsets: a known part of the link, in every family that has one link."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.plot import plot_local
 
 N = 500
 
@@ -114,6 +116,30 @@ def test_of_counts_it_is_the_logarithm_of_the_exposure():
             shifted.predict(x[:9, None], offset=np.log(hours[:9])),
             rtol=0.02,
         )
+
+
+def test_explanations_of_rows_have_the_offset(fitted):
+    X, _, known, _ = problem(fitted.family_.name)
+    local = fitted.explain_local(X[:3], offset=known[:3])
+    plain = fitted.explain_local(X[:3])
+    assert plain.offset is None
+    np.testing.assert_allclose(local.prediction, plain.prediction + known[:3])
+    np.testing.assert_allclose(local.prediction_std, plain.prediction_std)
+    if fitted.family_.name != "lognormal":  # whose mean has the noise, too
+        np.testing.assert_allclose(local.response, mean_of(fitted, X[:3], known[:3]))
+    frame = local.to_frame()
+    parts = frame[frame["row"] == 0].set_index("term")["contribution"]
+    assert parts["(offset)"] == known[0]
+    assert parts.drop("(prediction)").sum() == pytest.approx(parts["(prediction)"])
+    assert "(offset)" not in set(plain.to_frame()["term"])
+    shap = local.to_shap()
+    np.testing.assert_allclose(shap.base_values + shap.values.sum(axis=1), local.prediction)
+    text = plot_local(local).get_title(loc="left")
+    assert "offset" in text
+    assert local.data(0)["extra"]["names"] == ["Intercept", "Offset"]
+    one = fitted.explain_local(X[:1], offset=0.7)
+    assert "(offset)" in str(one)
+    plt.close("all")
 
 
 def test_a_constant_offset_moves_the_intercept_only():

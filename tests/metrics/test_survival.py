@@ -138,3 +138,48 @@ class TestDCalibration:
         event, seen = time <= censored, np.minimum(time, censored)
         assert d_calibration(event, np.exp(-seen)).p_value > 0.05
         assert d_calibration(event, np.exp(-1.5 * seen)).p_value < 1e-6
+
+
+class TestWeights:
+    """A row with a weight is that many rows."""
+
+    @pytest.fixture
+    def weighted(self, outcomes):
+        weight = np.random.default_rng(7).integers(0, 4, N)
+        return outcomes, weight, [np.repeat(each, weight) for each in outcomes]
+
+    def test_concordance(self, weighted):
+        rows, weight, repeated = weighted
+        assert harrell_c(*rows, sample_weight=weight) == pytest.approx(harrell_c(*repeated))
+        for tau in (None, 3.0):
+            found = uno_c(*rows, tau=tau, sample_weight=weight)
+            assert found == pytest.approx(uno_c(*repeated, tau=tau))
+
+    def test_at_times(self, weighted):
+        (event, time, risk), weight, repeated = weighted
+        times = [1.0, 3.1]
+        found = time_dependent_auc(event, time, risk, times, sample_weight=weight)
+        np.testing.assert_allclose(found, time_dependent_auc(*repeated, times))
+        survival = np.exp(-0.2 * np.outer(risk, times))
+        of_repeated = np.repeat(survival, weight, axis=0)
+        for score in (survival_brier_score, integrated_brier_score):
+            found = score(event, time, survival, times, sample_weight=weight)
+            np.testing.assert_allclose(found, score(*repeated[:2], of_repeated, times))
+
+    def test_censoring_of_other_rows(self, weighted):
+        (event, time, risk), weight, repeated = weighted
+        found = uno_c(event[:40], time[:40], risk[:40], censoring=(event, time, weight))
+        expected = uno_c(event[:40], time[:40], risk[:40], censoring=tuple(repeated[:2]))
+        assert found == pytest.approx(expected)
+
+    def test_d_calibration(self, weighted):
+        (event, _, _), weight, _ = weighted
+        survival = np.random.default_rng(3).uniform(0.01, 0.99, N)
+        found = d_calibration(event, survival, sample_weight=weight)
+        expected = d_calibration(np.repeat(event, weight), np.repeat(survival, weight))
+        np.testing.assert_allclose(found.proportions, expected.proportions)
+        assert found.p_value == pytest.approx(expected.p_value)
+
+    def test_invalid_weights(self, outcomes):
+        with pytest.raises(ValueError, match="sample_weight"):
+            harrell_c(*outcomes, sample_weight=-np.ones(N))

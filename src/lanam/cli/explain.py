@@ -11,7 +11,14 @@ import narwhals.stable.v1 as nw
 
 from lanam.cli.console import Console
 from lanam.cli.errors import CLIError, UsageError
-from lanam.cli.models import load_one, open_for, require_columns, summary_text, without
+from lanam.cli.models import (
+    given_column,
+    load_one,
+    open_for,
+    require_columns,
+    summary_text,
+    without,
+)
 from lanam.cli.requests import ExplainRequest
 from lanam.cli.tables import require_new
 from lanam.text import aligned, did_you_mean, number_format, shorten, visible
@@ -175,6 +182,9 @@ def _explain_row(
 
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
+    offset = given_column(model, source, "offset", request.offset)
+    if isinstance(offset, str):
+        needed = [*needed, offset]
     n_read, frame = 0, None
     for chunk in source.each(needed):
         if row <= n_read + len(chunk.frame):
@@ -184,7 +194,9 @@ def _explain_row(
     if frame is None:
         raise UsageError(f"--row {row}: {source.title} has {n_read} rows of data")
     with console.warnings():
-        local = model.explain_local(frame)
+        values = frame[offset] if isinstance(offset, str) else offset
+        known = {} if offset is None else {"offset": values}
+        local = model.explain_local(frame, **known)
     if console.json:
         console.document({"row": row, "file": data, **local.to_dict()})
     console.print(f"row {row} of {data} (the first row of data is 1): {response_words(local)}")

@@ -142,12 +142,12 @@ def given_columns(model: Estimator, source: FileSource, request: GivenRequest) -
     """The columns of exposure, trials and offset, or one number for all rows."""
     return Given(
         exposure=exposure_column(model, source, request.exposure),
-        trials=_given_column(model, source, "trials", request.trials),
-        offset=_given_column(model, source, "offset", request.offset),
+        trials=given_column(model, source, "trials", request.trials),
+        offset=given_column(model, source, "offset", request.offset),
     )
 
 
-def _given_column(
+def given_column(
     model: Estimator, source: FileSource, argument: str, given: str | None
 ) -> str | float | None:
     """The column that an option names or the fit had, or one number."""

@@ -327,6 +327,7 @@ class ExplainRequest(TableRequest):
         least=1,
     )
     data: str | None = _option(None, "DATA", "The table of --row.")
+    offset: str | None = _option(None, *_OFFSET)
     output: str | None = _option(
         None, "FILE", "Plot to this file: .png, .svg or .pdf.", "--output", "-o"
     )

@@ -151,6 +151,7 @@ class ShownRows(ShownByInterpret):
     terms: tuple[Term, ...]
     intercept: float | Array
     intercept_std: float | Array
+    offset: Array | None
     column_values: tuple[Values, ...]
     contributions: Array
     contributions_std: Array
@@ -180,6 +181,16 @@ class ShownRows(ShownByInterpret):
     def _overall(self) -> None:
         return None
 
+    def _constants(self, place: int) -> dict[str, Any]:
+        """The parts of a prediction that no term has: the intercept, and the offset if there is one."""
+        known = [] if self.offset is None else [float(self.offset[place])]
+        return {
+            "names": ["Intercept", *["Offset"] * len(known)],
+            "scores": [self.intercept, *known],
+            "errors": [2.0 * self.intercept_std, *[0.0] * len(known)],
+            "values": [1] * (1 + len(known)),
+        }
+
     def _specific(self, place: int) -> dict[str, Any]:
         cells = zip(self.terms, *(values[place] for values in self.column_values), strict=True)
         facts = {
@@ -188,12 +199,7 @@ class ShownRows(ShownByInterpret):
             "scores": list(self.contributions[place]),
             "errors": list(2.0 * self.contributions_std[place]),
             "values": [cell_words(*own[: len(term.features)]) for term, *own in cells],
-            "extra": {
-                "names": ["Intercept"],
-                "scores": [self.intercept],
-                "errors": [2.0 * self.intercept_std],
-                "values": [1],
-            },
+            "extra": self._constants(place),
             "perf": self._performance(place),
         }
         if self._labels() is not None:

@@ -67,6 +67,7 @@ class PrintedRows(OnLinkScale):
     prediction_std: Array
     response: Array
     intercept_std: float | Array
+    offset: Array | None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.prediction)} rows, {len(self.terms)} terms)"
@@ -118,6 +119,8 @@ def row_text(local: PrintedRows, coverage: float = 0.95, most: int | None = None
     for k in shown:
         means, stds = local.contributions[0, k], local.contributions_std[0, k]
         parts.append((names[k], _value_words(local, k), means, stds))
+    if local.offset is not None:
+        parts.append(("(offset)", "", local.offset[0], np.zeros(())))
     last = ("(sum)", "", local.prediction[0], local.prediction_std[0])
     head = ["term", "value", *(["class"] if labels else []), "contribution", "lower", "upper"]
     table = [

@@ -62,12 +62,14 @@ class LocalExplanation(PrintedRows, PlainData, ToShap, ShownRows):
         (n, n_terms) whether the row is outside the range of the training data in one of the term's columns:
         the function is extrapolated there, and its credible interval widens with the distance.
     prediction, prediction_std
-        (n,) intercept plus contributions, and its posterior standard deviation (without noise).
+        (n,) intercept plus contributions and offset, and its posterior standard deviation (without noise).
     response
         (n,) posterior mean of the prediction on the response scale: for a classifier the probability, for
         counts the rate (for an exposure of 1).
     classes
         A classifier's labels, in the order of the last axis if there are more than two.
+    offset
+        (n,) the rows' known part of the prediction on the link scale; None without.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class LocalExplanation(PrintedRows, PlainData, ToShap, ShownRows):
     family: Family
     classes: Labels = None
     backend: str | None = None
+    offset: Array | None = None
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -171,7 +174,7 @@ class LocalExplanation(PrintedRows, PlainData, ToShap, ShownRows):
         return self.family.link.inverse(self.prediction_interval(coverage))
 
     def to_frame(self, coverage: float = 0.95) -> Any:
-        """Intercept, contributions and prediction of each row, one row each, in this order.
+        """Intercept, contributions, offset if any, and prediction of each row, one row each.
 
         Numbers are in ``value``, categories as strings in ``level``; with more than two classes there is
         one row per class. ``lower`` and ``upper`` are credible intervals with posterior probability
@@ -180,39 +183,55 @@ class LocalExplanation(PrintedRows, PlainData, ToShap, ShownRows):
         """
         n_rows, n_terms = self.contributions.shape[:2]
         ones = np.ones_like(self.prediction)[:, None]
-        names = ["(intercept)", *(term.name for term in self.terms), "(prediction)"]
+        # An offset is shown as a further term without columns and without uncertainty.
+        known = ones[:, :0] if self.offset is None else self.offset[:, None] * ones
+        n_known = known.shape[1]
+        extra = ["(offset)"] * n_known
+        names = ["(intercept)", *(term.name for term in self.terms), *extra, "(prediction)"]
         columns: dict[str, Any] = {
-            "row": np.repeat(np.arange(n_rows), n_terms + 2),
+            "row": np.repeat(np.arange(n_rows), n_terms + n_known + 2),
             "term": object_array(names * n_rows),
         }
         for place, values in enumerate(self.column_values):
             prefix = PREFIXES[place]
             cells = [row_cells(values[:, k], term, place) for k, term in enumerate(self.terms)]
             blank = np.full(n_rows, np.nan), object_array([None] * n_rows)
-            numbers, levels = zip(blank, *cells, blank, strict=True)
+            numbers, levels = zip(blank, *cells, *[blank] * (n_known + 1), strict=True)
             columns[f"{prefix}value"] = np.column_stack(numbers).ravel()
             columns[f"{prefix}level"] = np.column_stack(levels).ravel()
         for name, parts in {
-            "contribution": (self.intercept * ones, self.contributions, self.prediction),
-            "std": (self.intercept_std * ones, self.contributions_std, self.prediction_std),
+            "contribution": (self.intercept * ones, self.contributions, known, self.prediction),
+            "std": (
+                self.intercept_std * ones,
+                self.contributions_std,
+                0.0 * known,
+                self.prediction_std,
+            ),
         }.items():
-            table = np.concatenate([parts[0], parts[1], parts[2][:, None]], axis=1)
+            *before, last = parts
+            table = np.concatenate([*before, last[:, None]], axis=1)
             columns[name] = table.ravel()
         columns["lower"], columns["upper"] = around(
             columns["contribution"], columns["std"], half_width(coverage)
         )
         for name, marks in (("edited", self.edited), ("outside", self.outside)):
-            sides = np.zeros(n_rows, dtype=bool), marks, marks.any(axis=1)
+            none = np.zeros((n_rows, 1 + n_known), dtype=bool)
+            sides = none[:, :1], marks, none[:, 1:], marks.any(axis=1)
             columns[name] = np.column_stack(sides).ravel()
         return explanation_frame(columns, self)
 
 
 def explain_local(
-    model: FittedModel, schema: Schema, columns: Array, classes: GivenLabels = None
+    model: FittedModel,
+    schema: Schema,
+    columns: Array,
+    classes: GivenLabels = None,
+    offset: Array | None = None,
 ) -> LocalExplanation:
-    """The local explanation of the encoded rows ``columns`` (n, D)."""
+    """The local explanation of the encoded rows ``columns`` (n, D), with their offsets if any."""
     family = find_family(model.likelihood)
     mean, variance = scoring.link_moments(model, columns)
+    mean = mean if offset is None else mean + offset
     n_places = max([2, *(len(term.features) for term in model.terms)])
     features = [[*term.features, *[None] * n_places][:n_places] for term in model.terms]
     diagonal = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
@@ -234,6 +253,7 @@ def explain_local(
         family=family,
         classes=class_labels(model, classes),
         backend=schema.backend,
+        offset=offset,
     )
 
 

@@ -18,6 +18,7 @@ class ToShap(OnLinkScale):
     """Local explanations that convert to shap's."""
 
     intercept: float | Array
+    offset: Array | None
     terms: tuple[Term, ...]
     column_values: tuple[Values, ...]
     contributions: Array
@@ -46,10 +47,10 @@ class ToShap(OnLinkScale):
         -------
         shap.Explanation
             ``values`` has every column of the model in order, zeros for dropped terms; with
-            ``base_values``, the intercept, they sum to the prediction on the link scale. ``data`` has the
-            rows' values: numbers, NaN if they are missing, and categories as strings. ``lower_bounds``
-            and ``upper_bounds`` are two standard deviations away, and NaN for a column with several
-            terms, as their posterior correlation is not part of the explanation.
+            ``base_values``, the intercept and the offset, they sum to the prediction on the link scale.
+            ``data`` has the rows' values: numbers, NaN if they are missing, and categories as strings.
+            ``lower_bounds`` and ``upper_bounds`` are two standard deviations away, and NaN for a column
+            with several terms, as their posterior correlation is not part of the explanation.
 
         Examples
         --------
@@ -80,13 +81,21 @@ class ToShap(OnLinkScale):
             raise ImportError(message) from error
         return shap.Explanation(
             values,
-            base_values=np.broadcast_to(scores[0], (len(values), *np.shape(scores[0]))).copy(),
+            base_values=self._base_values(scores[0], label),
             data=self._cells(names, shares),
             feature_names=names,
             output_names=[str(name) for name in self.classes or ()] if several else None,
             lower_bounds=values - margin,
             upper_bounds=values + margin,
         )
+
+    def _base_values(self, intercept: Intercept, label: object) -> Array:
+        """What values add to in each row: the intercept, and the offset if there is one."""
+        base = np.broadcast_to(intercept, (len(self.contributions), *np.shape(intercept))).copy()
+        if self.offset is None:
+            return base
+        first = label is not None and self.class_index(label) == 0
+        return np.asarray(base - self.offset if first else base + self.offset)
 
     def _score_of(self, label: object) -> tuple[Intercept, Array, Array]:
         """Intercept, contributions and their standard deviations, of one class if ``label`` is given."""

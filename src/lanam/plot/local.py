@@ -230,6 +230,8 @@ class _Account:
         intercept = float(self._pick(self.local.intercept))
         total = f"{self.local.family.words.total} {prediction:{form}}"
         parts = [f"{total} = {intercept:{form}} intercept", f"{drawn:+{form}} shown"]
+        if self.local.offset is not None:
+            parts.append(f"{float(self.local.offset[self.row]):+{form}} offset")
         if len(shown) < self.active.sum():
             parts.append(f"{self.mean.sum() - drawn:+{form}} not shown")
         return " ".join(parts)
