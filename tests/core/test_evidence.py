@@ -8,10 +8,12 @@ from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
 from lanam.core.inference import evidence
+from lanam.core.inference.covariance import Dense
 from lanam.core.inference.evidence import (
     UPDATES,
     Hyper,
     LinearModel,
+    estimate,
     gradient,
     noise_gradient,
     solve,
@@ -142,11 +144,9 @@ def test_joint_evidence_is_the_marginal_likelihood(lossless):
     problem, state = started(columns, y, np.ones(len(y)), noise=NOISE)
     model = Regression.of(problem, state).model
     covariance = NOISE * np.eye(len(y))
-    for term, estimate, position in zip(
-        problem.terms, state.terms, problem.rows.positions, strict=True
-    ):
-        features = interpolation_matrix(position, len(term.entries)) @ estimate.jacobian
-        covariance += features @ np.diag(1.0 / estimate.precision[term.group_index]) @ features.T
+    for term, own, position in zip(problem.terms, state.terms, problem.rows.positions, strict=True):
+        features = interpolation_matrix(position, len(term.entries)) @ own.jacobian
+        covariance += features @ np.diag(1.0 / own.precision[term.group_index]) @ features.T
     expected = profiled_log_marginal(problem.rows.y, covariance)
     as_made = Hyper(np.zeros(model.prior.n_groups), NOISE)
     assert_close(solve(model, as_made, joint=True).evidence, expected, "conditioning")
@@ -254,7 +254,7 @@ class TestMacKay:
 class TestTune:
     def test_never_lowers_the_objective(self, example, update):
         n = example.model.prior.n_groups
-        before = solve(example.model, Hyper(np.zeros(n), NOISE), example.joint)
+        before = estimate(example.model, Hyper(np.zeros(n), NOISE), example.joint)
         last = before.objective
         for steps in (0, 1, 3, 10, 30):
             hyper, after = tune(
@@ -267,7 +267,7 @@ class TestTune:
             )
             assert after.objective >= last
             last = after.objective
-            again = solve(example.model, hyper, example.joint)
+            again = estimate(example.model, hyper, example.joint)
             assert again.objective == after.objective
         assert last > before.objective + 1.0
 
@@ -378,6 +378,37 @@ class TestPrior:
         assert gradient[prior.groups[1]] == 0.0
         np.testing.assert_allclose(gradient[prior.groups[3]], 0.0, atol=1e-12)
         assert (gradient[prior.groups[0]] > 0.0).all()
+
+    def test_several_outputs_have_the_same_prior(self):
+        rng = np.random.default_rng(1)
+        prior, _ = ragged_prior(rng)
+        shared = replace(prior, widths=tuple(3 * width for width in prior.widths), n_outputs=3)
+        repeated = Prior(
+            shared.widths,
+            tuple(g if len(g) == 1 else np.kron(np.eye(3), g) for g in prior.group_grams),
+        )
+        log_rho = rng.standard_normal(prior.n_groups)
+        root = rng.standard_normal((33, 60))
+        gram, mean = root @ root.T, rng.standard_normal(33)
+        found, expected = (each.precision(log_rho) for each in (shared, repeated))
+        assert found.log_det_covariance == pytest.approx(expected.log_det_covariance)
+        assert_close(found.energy(mean), expected.energy(mean), "rounding")
+        covariance = Dense(np.linalg.inv(gram))
+        assert_close(found.effective(covariance), expected.effective(covariance), "rounding")
+        alone = [each.alone(gram, 0.5) for each in (found, expected)]
+        assert alone[0].log_det == pytest.approx(alone[1].log_det)
+        assert_close(alone[0].effective, alone[1].effective, "rounding")
+        products = [
+            each.prior.times(blocks, np.ones(33), mean)
+            for each, one in zip((found, expected), alone, strict=True)
+            for blocks in (each.inverse, one.covariance)
+        ]
+        assert_close(products[0], products[2], "rounding")
+        assert_close(products[1], products[3], "rounding")
+        matrices = np.zeros((2, 33, 33))
+        found.add_to(matrices[0])
+        expected.add_to(matrices[1])
+        assert_close(*matrices, "rounding")
 
     def test_terms_with_one_group_have_no_penalty(self):
         prior = Prior((3, 2), (np.ones((1, 1, 1)), np.ones((1, 1, 1))))

@@ -75,8 +75,8 @@ def test_means_elsewhere(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_optimum_is_that_of_exact_steps(kind, monkeypatch):
-    model, solves, solve = wide_model(**kind), [], evidence.solve
-    monkeypatch.setattr(evidence, "solve", lambda *args: solves.append(1) or solve(*args))
+    model, solves, estimate = wide_model(**kind), [], evidence.estimate
+    monkeypatch.setattr(evidence, "estimate", lambda *args: solves.append(1) or estimate(*args))
     _, by_exact_steps = tuning.tune(model, unchanged(model, NOISE), True, mackay, 200, 1e-4)
     n_exact = len(solves)
     _, found = tuning.tune(
@@ -94,3 +94,18 @@ def test_terms_that_depend_on_each_other_are_tuned_by_exact_steps(monkeypatch):
     monkeypatch.setattr(tuning, "_approach", lambda *args: worse)
     found = tuning.tune(model, *given, approximate=True)[1].objective
     assert found == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_estimates_are_those_of_the_whole_posterior(kind):
+    model = wide_model(**kind)
+    hyper = Hyper(np.linspace(-1.0, 1.0, model.prior.n_groups), NOISE)
+    whole, found = (of(model, hyper, True) for of in (evidence.solve, evidence.estimate))
+    assert not hasattr(found, "covariance")
+    assert found.evidence == pytest.approx(whole.evidence, rel=1e-12)
+    assert found.objective == pytest.approx(whole.objective, rel=1e-12)
+    np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-9, atol=1e-12)
+    for sums in ("effective", "tuning_effective", "tuning_energy", "penalty_gradient", "rare"):
+        np.testing.assert_allclose(
+            getattr(found, sums), getattr(whole, sums), rtol=1e-9, atol=1e-12
+        )

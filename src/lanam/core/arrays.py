@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
@@ -31,6 +32,46 @@ def slices(sizes: Iterable[int]) -> tuple[slice, ...]:
 def quadratic_forms(rows: Array, covariance: Array) -> Array:
     """The diagonal of ``rows @ covariance @ rows.T``."""
     return np.asarray(((rows @ covariance) * rows).sum(axis=1))
+
+
+def times_lower(rows: Array, root: Array, *, transposed: bool = False) -> Array:
+    """``rows @ root`` for a lower triangular matrix: half of the operations of other products.
+
+    Examples
+    --------
+    >>> root = np.array([[2.0, 0.0], [1.0, 3.0]])
+    >>> times_lower(np.ones((1, 2)), root)
+    array([[3., 3.]])
+    >>> times_lower(np.ones((1, 2)), root, transposed=True)
+    array([[2., 4.]])
+    """
+    if not rows.size:
+        return np.zeros((len(rows), len(root)))
+    # Column by column, as BLAS reads them, the product is that of the transposed.
+    product = blas.dtrmm(1.0, root, rows.T, lower=1, trans_a=int(not transposed))
+    return np.asarray(product.T)
+
+
+#: Rows of a symmetric product that are computed at a time.
+_SYMMETRIC_ROWS = 256
+
+
+def symmetric_product(left: Array, right: Array) -> Array:
+    """``left @ right`` where it is symmetric: blocks above the diagonal are not computed.
+
+    Examples
+    --------
+    >>> matrix = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> symmetric_product(matrix, matrix.T)
+    array([[ 5., 11.],
+           [11., 25.]])
+    """
+    result = np.empty((len(left), right.shape[1]))
+    for start in range(0, len(left), _SYMMETRIC_ROWS):
+        rows = slice(start, start + _SYMMETRIC_ROWS)
+        result[rows, : rows.stop] = left[rows] @ right[:, : rows.stop]
+        result[: rows.start, rows] = result[rows, : rows.start].T
+    return result
 
 
 #: Bits of numbers that only variances depend on: standard deviations change by a millionth.

@@ -29,7 +29,7 @@ import numpy as np
 
 from lanam.core.arrays import Rng
 from lanam.core.inference import left_out, selection
-from lanam.core.inference.evidence import Hyper, Posterior
+from lanam.core.inference.evidence import Estimate, Hyper
 from lanam.core.inference.options import Options
 from lanam.core.inference.own_parameters import tuned
 from lanam.core.inference.posterior import Solution
@@ -170,7 +170,7 @@ def _climb_expansions(
     return state, False
 
 
-def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
+def _step(linear: Regression, hyper: Hyper, posterior: Estimate) -> State:
     """The state at the posterior mean."""
     problem, state = linear.problem, linear.state
     terms = tuple(
@@ -228,15 +228,7 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
         # a step must not end where rates overflow.
         if new >= (enough if halvings < _HALVINGS else min(enough, old)):
             return after
-        after = replace(
-            after,
-            terms=tuple(
-                replace(new_term, values=0.5 * (old_term.values + new_term.values))
-                for old_term, new_term in zip(before.terms, after.terms, strict=True)
-            ),
-            intercept=0.5 * (before.intercept + after.intercept),
-            quadratic=None,
-        )
+        after = replace(_blended(before, after, 0.5), quadratic=None)
     return after
 
 

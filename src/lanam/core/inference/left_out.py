@@ -120,8 +120,10 @@ class Fit:
         def of(part: Rows) -> Array:
             design, own = self._design(part)
             pull = _leave_out(part, self._variance(design, own), self.around, self.noise).pull
-            changes = self._forms(design, self._change)
-            return np.asarray(np.einsum("ni,nij,nj->n", pull, changes, pull))
+            pulled = np.empty((len(part), len(self.covariance)))
+            for place, of_output in zip(self.places, pull.T, strict=True):
+                pulled[:, place] = design * of_output[:, None]
+            return quadratic_forms(pulled @ self.covariance, self.gram) / self._freedom
 
         return np.concatenate([of(part) for part in rows.parts(CHUNK_ROWS)])
 
@@ -155,11 +157,6 @@ class Fit:
     def _freedom(self) -> float:
         """``tr(G S)``, the sum of the variances of all rows' predictions in units of the noise."""
         return float((self.covariance * self.gram).sum())
-
-    @cached_property
-    def _change(self) -> Array:
-        """``S G S / tr(G S)``."""
-        return np.asarray(self.covariance @ self.gram @ self.covariance / self._freedom)
 
     def _variance(self, design: Array, own: Array) -> Array:
         """The variance of each row's prediction (n, K, K)."""

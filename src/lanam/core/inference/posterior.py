@@ -14,6 +14,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.inference import selection, uncertainty
+from lanam.core.inference.covariance import Dense
 from lanam.core.inference.evidence import LevelPosterior, LinearModel, Posterior
 from lanam.core.inference.prior import block_inverse, inverse_and_log_det
 from lanam.core.inference.problem import UNSEEN_PRECISION, Problem, Regression, State
@@ -160,4 +161,4 @@ def _tangent_determinant(
     precision = model.gram[terms, terms] / noise
     prior.add_to(precision)
     covariance, log_det = block_inverse(precision, (terms,) if joint else model.prior.blocks)
-    return log_det + prior.log_det_covariance, prior.effective(covariance)
+    return log_det + prior.log_det_covariance, prior.effective(Dense(covariance))

@@ -1,7 +1,8 @@
 """The prior of the regression's coordinates as a function of its hyperparameters (method.md 8).
 
 With the tables fixed, changing group ``g``'s prior variance by a factor ``rho_g`` changes the coordinates'
-prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term.
+prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term. Several outputs have the same prior each:
+``I x W_d``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from lanam.core.arrays import Array, IntArray, slices, sum_by
+from lanam.core.inference.covariance import Covariance
 
 _MIRROR_BLOCK = 128
+
+#: Matrices of this width or wider are factored one by one, which costs less than their inverses in a batch.
+_ALONE = 32
 
 #: Terms are padded to multiples of this many coordinates if they are more than a few.
 _PADDING = 8
@@ -127,13 +132,15 @@ class RareLevels:
 class Prior:
     """How the coordinates' prior covariance depends on the groups' variances.
 
-    ``widths`` are the terms' numbers of coordinates. Terms with one group have ``W = rho I``.
+    ``widths`` are the terms' numbers of coordinates, all outputs one after another; ``group_grams`` are
+    those of one output. Terms with one group have ``W = rho I``.
     """
 
     widths: tuple[int, ...]
     group_grams: tuple[Array, ...]
     #: levels with too few rows to determine the variance of their group, by the group
     rare: Mapping[int, RareLevels] = field(default_factory=dict)
+    n_outputs: int = 1
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
@@ -164,28 +171,24 @@ class Prior:
     def batches(self) -> tuple[Batch, ...]:
         """The terms with several groups; those of similar widths are padded to one shape."""
         terms = [k for k, grams in enumerate(self.group_grams) if len(grams) > 1]
-        step = (
-            _PADDING
-            if len(terms) > _FEW_TERMS
-            else max(map(self.widths.__getitem__, terms), default=1)
-        )
-        similar = sorted({-(-self.widths[k] // max(step, 1)) for k in terms})
+        width = {k: self.widths[k] // self.n_outputs for k in terms}
+        step = _PADDING if len(terms) > _FEW_TERMS else max(width.values(), default=1)
+        size = {k: -(-width[k] // max(step, 1)) for k in terms}
         return tuple(
-            Batch.of(self, [k for k in terms if -(-self.widths[k] // max(step, 1)) == size])
-            for size in similar
-            if size > 0
+            Batch.of(self, [k for k in terms if size[k] == similar])
+            for similar in sorted(set(size.values()))
+            if similar > 0
         )
 
     def times(self, blocks: Sequence[Array], diagonal: Array, vector: Array) -> Array:
         """A block-diagonal matrix times a vector over all coordinates.
 
-        Its padded ``blocks`` (D, r, r) of each batch are those of the terms with several groups. Elsewhere
-        it is ``diagonal``.
+        Its padded ``blocks`` of each batch are those of the terms with several groups: of all outputs, or
+        of each if they are smaller. Elsewhere it is ``diagonal``.
         """
         result = diagonal * vector
         for batch, block in zip(self.batches, blocks, strict=True):
-            product = block @ batch.of_vector(vector)[:, :, None]
-            result[batch.columns[batch.seen]] = product[:, :, 0][batch.seen]
+            batch.put(result, batch.product(block, batch.of_vector(vector)))
         return np.asarray(result)
 
     def precision(self, log_rho: Array) -> PriorPrecision:
@@ -193,35 +196,57 @@ class Prior:
         rho = np.append(np.exp(log_rho), 0.0)
         _, plain_groups = self.plain
         covariance = tuple(batch.covariance(rho) for batch in self.batches)
-        inverse = tuple(np.asarray(np.linalg.inv(blocks)) for blocks in covariance)
-        return PriorPrecision(self, rho, covariance, inverse, 1.0 / rho[plain_groups])
+        inverses = tuple(_inverses(blocks) for blocks in covariance)
+        log_det = -sum(float(logs.sum()) for _, logs in inverses) * self.n_outputs
+        plain = 1.0 / rho[plain_groups]
+        return PriorPrecision(self, rho, log_det, tuple(inverse for inverse, _ in inverses), plain)
+
+
+def _inverses(matrices: Array) -> tuple[Array, Array]:
+    """Inverses of positive definite matrices (D, r, r), and the log-determinants of these."""
+    if matrices.shape[-1] < _ALONE:
+        root = np.linalg.cholesky(matrices)
+        log_det = 2.0 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        return np.asarray(np.linalg.inv(matrices)), -log_det
+    found = [inverse_and_log_det(matrix) for matrix in matrices]
+    return np.stack([inverse for inverse, _ in found]), -np.array([log for _, log in found])
 
 
 @dataclass(frozen=True)
 class Batch:
     """Terms with several groups, padded to one shape for batched operations.
 
-    Their Gram matrices (D, G, r, r), groups (D, G) and coordinates (D, r); padding is -1.
+    Their Gram matrices (D, G, r, r) and groups (D, G) are those of each output; padded groups are -1. Their
+    ``blocks`` of coordinates are of all outputs.
     """
 
     grams: Array
     groups: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    blocks: tuple[slice, ...]
+    n_outputs: int
 
     @classmethod
     def of(cls, prior: Prior, terms: Sequence[int]) -> Batch:
         """Some of the prior's terms."""
         n_groups = max(len(prior.group_grams[k]) for k in terms)
-        width = max(prior.widths[k] for k in terms)
+        width = max(prior.group_grams[k].shape[1] for k in terms)
         grams = np.zeros((len(terms), n_groups, width, width))
         groups = np.full((len(terms), n_groups), -1)
-        columns = np.full((len(terms), width), -1)
         for i, k in enumerate(terms):
-            of_term, group, block = prior.group_grams[k], prior.groups[k], prior.blocks[k]
-            grams[i, : len(of_term), : prior.widths[k], : prior.widths[k]] = of_term
+            of_term, group = prior.group_grams[k], prior.groups[k]
+            size = of_term.shape[1]
+            grams[i, : len(of_term), :size, :size] = of_term
             groups[i, : len(of_term)] = np.arange(group.start, group.stop)
-            columns[i, : prior.widths[k]] = np.arange(block.start, block.stop)
-        return cls(grams, groups, columns)
+        return cls(grams, groups, tuple(prior.blocks[k] for k in terms), prior.n_outputs)
+
+    @cached_property
+    def columns(self) -> NDArray[np.intp]:
+        """All coordinates (D, outputs, r); padding is -1."""
+        columns = np.full((len(self.blocks), self.n_outputs, self.grams.shape[-1]), -1)
+        for own, block in zip(columns, self.blocks, strict=True):
+            coordinates = np.arange(block.start, block.stop).reshape(self.n_outputs, -1)
+            own[:, : coordinates.shape[1]] = coordinates
+        return columns
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
@@ -229,11 +254,13 @@ class Batch:
         return self.columns >= 0
 
     @cached_property
-    def scatter(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
-        """Which padded entries are real, and their rows and columns among all coordinates."""
-        real = self.seen[:, :, None] & self.seen[:, None, :]
-        rows = np.broadcast_to(self.columns[:, :, None], real.shape)[real]
-        return real, rows, np.broadcast_to(self.columns[:, None, :], real.shape)[real]
+    def parts(self) -> tuple[tuple[slice, ...], ...]:
+        """The coordinates of every output of each term."""
+        sizes = [(block.stop - block.start) // self.n_outputs for block in self.blocks]
+        return tuple(
+            tuple(slice(start, start + size) for start in range(block.start, block.stop, size))
+            for block, size in zip(self.blocks, sizes, strict=True)
+        )
 
     def covariance(self, rho: Array) -> Array:
         """Each term's ``W``; padding is the identity."""
@@ -241,18 +268,48 @@ class Batch:
         flat = self.grams.reshape(n_terms, n_groups, -1)
         covariance = (rho[self.groups][:, None] @ flat).reshape(n_terms, width, width)
         padding = np.arange(width)
-        covariance[:, padding, padding] += ~self.seen
+        covariance[:, padding, padding] += ~self.seen[:, 0]
         return np.asarray(covariance)
 
     def of_vector(self, vector: Array) -> Array:
-        """The terms' coordinates of a vector; padding is zero."""
+        """The terms' coordinates of a vector (D, outputs, r); padding is zero."""
         return np.where(self.seen, vector[self.columns], 0.0)
 
+    def put(self, vector: Array, values: Array) -> None:
+        """Set the terms' coordinates of a vector."""
+        vector[self.columns[self.seen]] = values[self.seen]
+
+    def product(self, matrices: Array, vectors: Array) -> Array:
+        """Matrices of each term times vectors (D, outputs, r)."""
+        if matrices.shape[-1] == vectors.shape[-1]:  # symmetric, and the same for all outputs
+            return np.asarray(vectors @ matrices)
+        flat = matrices @ vectors.reshape(len(vectors), -1, 1)
+        return np.asarray(flat.reshape(vectors.shape))
+
+    def add_to(self, matrix: Array, own: Array) -> None:
+        """Add each output's blocks (D, r, r) to a matrix of all coordinates."""
+        for block, parts in zip(own, self.parts, strict=True):
+            for part in parts:
+                size = part.stop - part.start
+                matrix[part, part] += block[:size, :size]
+
+    def sums(self, covariance: Covariance) -> Array:
+        """Sums of all outputs' diagonal blocks (D, r, r); padding is zero."""
+        result = np.zeros((len(self.blocks), *self.grams.shape[2:]))
+        for own, parts in zip(result, self.parts, strict=True):
+            for part in parts:
+                size = part.stop - part.start
+                own[:size, :size] += covariance.block(part)
+        return result
+
     def of_matrix(self, matrix: Array) -> Array:
-        """The terms' diagonal blocks of a matrix; padding is zero."""
-        real, rows, columns = self.scatter
-        blocks = np.zeros(real.shape)
-        blocks[real] = matrix[rows, columns]
+        """The terms' diagonal blocks (D, outputs, r, outputs, r) of a matrix; padding is zero."""
+        width, n_outputs = self.grams.shape[-1], self.n_outputs
+        blocks = np.zeros((len(self.blocks), n_outputs, width, n_outputs, width))
+        for own, block in zip(blocks, self.blocks, strict=True):
+            size = (block.stop - block.start) // n_outputs
+            whole = matrix[block, block].reshape(n_outputs, size, n_outputs, size)
+            own[:, :size, :, :size] = whole
         return blocks
 
     def traces(self, rho: Array, matrices: Array) -> Array:
@@ -266,46 +323,38 @@ class Batch:
 class Alone:
     """The terms with several groups, each as if it were the only one.
 
-    ``effective`` has their groups' edf, zero for the others; ``precision`` and ``covariance`` are those of
-    the posterior, padded (D, r, r), of each batch.
+    ``effective`` has their groups' edf, zero for the others; ``covariance`` is that of the posterior of all
+    outputs, padded (D, r, r), of each batch. ``log_det`` is ``sum_d log |I + G_d W_d / noise|``, of which
+    ``effective`` is the gradient in log variances.
     """
 
-    prior: PriorPrecision
     effective: Array
-    precision: tuple[Array, ...]
     covariance: tuple[Array, ...]
-
-    @property
-    def log_det(self) -> float:
-        """``sum_d log |I + G_d W_d / noise|``: ``effective`` is its gradient in log variances."""
-        return _log_det(self.precision) + _log_det(self.prior.covariance)
-
-
-def _log_det(batches: Iterable[Array]) -> float:
-    """The sum of the log-determinants of padded blocks; padding is the identity."""
-    return sum(float(np.linalg.slogdet(blocks)[1].sum()) for blocks in batches)
+    log_det: float
 
 
 @dataclass(frozen=True)
 class PriorPrecision:
-    """``W^-1`` in parts: padded blocks, beside those of ``W``, and the diagonal of terms with one group."""
+    """``W^-1`` in parts: padded blocks of one output, and the diagonal of terms with one group.
+
+    ``log_det_networks`` is ``log |W|`` of the terms with several groups.
+    """
 
     prior: Prior
     rho: Array
-    covariance: tuple[Array, ...]
+    log_det_networks: float
     inverse: tuple[Array, ...]
     plain: Array
 
     @property
     def log_det_covariance(self) -> float:
         """``log |W|``."""
-        return _log_det(self.covariance) - float(np.log(self.plain).sum())
+        return self.log_det_networks - float(np.log(self.plain).sum())
 
     def add_to(self, matrix: Array) -> None:
         """Add ``W^-1`` to the leading coordinates of ``matrix``."""
         for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
-            real, rows, columns = batch.scatter
-            matrix[rows, columns] += inverse[real]
+            batch.add_to(matrix, inverse)
         plain_columns, _ = self.prior.plain
         matrix[plain_columns, plain_columns] += self.plain
 
@@ -315,14 +364,19 @@ class PriorPrecision:
         ``gram`` is the Gram matrix of all coordinates at unit noise.
         """
         effective = np.zeros(self.prior.n_groups + 1)
-        precisions: list[Array] = []
-        posteriors: list[Array] = []
+        log_det, posteriors = self.log_det_networks, list[Array]()
         for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
-            precisions.append(inverse + batch.of_matrix(gram) / noise)
-            posteriors.append(np.asarray(np.linalg.inv(precisions[-1])))
-            gain = inverse - inverse @ posteriors[-1] @ inverse
+            precision = batch.of_matrix(gram) / noise
+            shape = precision.shape
+            for output in range(batch.n_outputs):
+                precision[:, output, :, output] += inverse
+            posterior, logs = _inverses(precision.reshape(len(precision), shape[1] * shape[2], -1))
+            posteriors.append(posterior)
+            log_det -= float(logs.sum())
+            summed = np.einsum("dkikj->dij", posterior.reshape(shape))
+            gain = batch.n_outputs * inverse - inverse @ summed @ inverse
             effective[batch.groups] += batch.traces(self.rho, gain)
-        return Alone(self, effective[:-1], tuple(precisions), tuple(posteriors))
+        return Alone(effective[:-1], tuple(posteriors), log_det)
 
     def energy(self, mean: Array) -> Array:
         """``lambda_g ||theta_g||^2`` of each group: ``rho_g q' M_g q`` with ``q = W^-1 m``."""
@@ -330,19 +384,21 @@ class PriorPrecision:
         squares = np.square(mean[plain_columns]) * self.plain
         energy = sum_by(plain_groups, squares, self.prior.n_groups + 1)
         for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
-            pull = inverse @ batch.of_vector(mean)[:, :, None]
-            energy[batch.groups] += batch.traces(self.rho, pull @ pull.transpose(0, 2, 1))
+            pull = batch.product(inverse, batch.of_vector(mean))
+            energy[batch.groups] += batch.traces(self.rho, pull.transpose(0, 2, 1) @ pull)
         return energy[:-1]
 
-    def effective(self, covariance: Array) -> Array:
+    def effective(self, covariance: Covariance) -> Array:
         """Effective degrees of freedom of each group (MacKay's gamma).
 
         ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1``.
         """
         plain_columns, plain_groups = self.prior.plain
-        shrunk = 1.0 - covariance[plain_columns, plain_columns] * self.plain
-        effective = sum_by(plain_groups, shrunk, self.prior.n_groups + 1)
+        effective = np.zeros(self.prior.n_groups + 1)
+        if len(plain_columns):
+            shrunk = 1.0 - covariance.variances()[plain_columns] * self.plain
+            effective = sum_by(plain_groups, shrunk, self.prior.n_groups + 1)
         for batch, inverse in zip(self.prior.batches, self.inverse, strict=True):
-            gain = inverse - inverse @ batch.of_matrix(covariance) @ inverse
+            gain = batch.n_outputs * inverse - inverse @ batch.sums(covariance) @ inverse
             effective[batch.groups] += batch.traces(self.rho, gain)
         return effective[:-1]

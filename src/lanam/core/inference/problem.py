@@ -15,7 +15,14 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, Rng
 from lanam.core.inference import evidence
-from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel, Posterior, Update
+from lanam.core.inference.evidence import (
+    Estimate,
+    HighCardinality,
+    Hyper,
+    LinearModel,
+    Posterior,
+    Update,
+)
 from lanam.core.inference.prior import Prior, RareLevels
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import cross_tables, quadratics
@@ -41,6 +48,9 @@ UNSEEN_PRECISION = 0.25
 _RARE = 3.0
 #: Unless such levels hold more of the rows than this: of many, no single one matters.
 _RARE_MASS = 0.1
+
+#: While hyperparameters are tuned, the levels of a term are integrated out if they are at least so many.
+_MANY_LEVELS = 64
 
 #: The information of the data on a group for which tables are made at least.
 _HEADROOM = 1.0
@@ -239,6 +249,20 @@ class Problem:
         )
         return next(wide, None)
 
+    @property
+    def many_levels(self) -> int | None:
+        """The term of most levels, if they are many: they can be integrated out in a joint posterior.
+
+        The cost is then not cubic in the levels. With coordinates they are centred: their mean is the
+        intercept's, which tuning counts here as one of their many degrees of freedom.
+        """
+        if self.high_cardinality is not None or not self.joint:
+            return self.high_cardinality
+        sizes = {k: len(t.entries) for k, t in enumerate(self.terms) if isinstance(t, LevelTerm)}
+        widest = max(sizes, key=sizes.__getitem__, default=None)
+        enough = widest is not None and sizes[widest] * self.likelihood.n_outputs >= _MANY_LEVELS
+        return widest if enough else None
+
 
 def add_terms(
     problem: Problem,
@@ -264,17 +288,19 @@ class Regression:
     model: LinearModel
     #: the state's hyperparameters, relative to those that the tables are made for
     start: Hyper
+    #: the term whose levels are integrated out, if there is one
+    integrated: int | None
     #: whether directions that it would not do without in the end were left out
     coarse: bool = False
 
     @classmethod
     def of(cls, problem: Problem, state: State, unseen_precision: float = 0.0) -> Regression:
         """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
-        quadratic = problem.quadratic(state)
+        quadratic, integrated = problem.quadratic(state), problem.high_cardinality
         compressed = _compressed(problem, state, quadratic, unseen_precision)
-        model = _linear_model(problem, state, quadratic, compressed)
+        model = _linear_model(problem, state, quadratic, compressed, integrated)
         start = Hyper(np.zeros(model.prior.n_groups), state.noise)
-        return cls(problem, state, compressed, model, start)
+        return cls(problem, state, compressed, model, start, integrated)
 
     @classmethod
     def in_pass(
@@ -283,20 +309,25 @@ class Regression:
         """The same for tuning, coarse with more than the ``affordable`` coordinates.
 
         So are terms without a basis, whose prior has not been tuned yet. With ``headroom`` variances can
-        grow from next to nothing.
+        grow from next to nothing. Where a term has many levels they are integrated out.
         """
-        quadratic = problem.quadratic(state)
+        quadratic, integrated = problem.quadratic(state), problem.many_levels
         made = _with_headroom(problem, state, quadratic) if headroom else state
         compressed = _compressed(problem, made, quadratic, first_coarse=True)
+        if integrated is not None:
+            none = Compressed.whole(
+                np.empty((len(problem.data_mass[integrated]), 0)), np.empty((0, 0))
+            )
+            compressed = (*compressed[:integrated], none, *compressed[integrated + 1 :])
         # Independent levels are all needed.
         width = sum(int(np.isfinite(part.sizes).sum()) for part in compressed)
         if coarse := width * problem.likelihood.n_outputs > affordable:
             compressed = tuple(part.coarser() for part in compressed)
-        model = _linear_model(problem, made, quadratic, compressed)
+        model = _linear_model(problem, made, quadratic, compressed, integrated)
         terms = zip(made.terms, state.terms, strict=True)
         rises = [np.log(new.precision / old.precision) for new, old in terms]
         start = Hyper(np.concatenate([np.empty(0), *rises]), state.noise)
-        return cls(problem, made, compressed, model, start, coarse)
+        return cls(problem, made, compressed, model, start, integrated, coarse)
 
     @property
     def tables(self) -> tuple[Array, ...]:
@@ -314,24 +345,27 @@ class Regression:
         given = self.model, self.start, self.problem.joint, posterior
         return {k: evidence.levels_log_evidence_gain(*given)}
 
-    def effective(self, posterior: Posterior) -> tuple[float, ...]:
+    def effective(self, posterior: Estimate) -> tuple[float, ...]:
         """Each term's effective degrees of freedom."""
         groups = self.model.prior.groups
         return tuple(float(posterior.effective[group].sum()) for group in groups)
 
-    def values(self, posterior: Posterior) -> list[Array]:
+    def values(self, posterior: Estimate) -> list[Array]:
         """Each term's posterior mean at its entries."""
-        n_outputs, k = self.problem.likelihood.n_outputs, self.problem.high_cardinality
+        n_outputs, k = self.problem.likelihood.n_outputs, self.integrated
         values = [
             evaluate(table, posterior.mean[block], n_outputs)
             for table, block in zip(self.tables, self.model.prior.blocks, strict=True)
         ]
-        if k is not None and posterior.levels is not None:
+        levels = self.model.high_cardinality
+        if k is not None and levels is not None and posterior.levels is not None:
             # Not centred: the mean of all categories is confounded with the intercept.
-            values[k] = posterior.levels.mean / np.sqrt(self.state.terms[k].precision[0])
+            effects = levels.effects(posterior.levels).mean.reshape(n_outputs, -1).T
+            effects = effects / np.sqrt(self.state.terms[k].precision[0])
+            values[k] = effects[:, 0] if n_outputs == 1 else effects
         return values
 
-    def intercept(self, posterior: Posterior) -> Intercept:
+    def intercept(self, posterior: Estimate) -> Intercept:
         """The posterior mean of the intercept, or of several outputs' intercepts."""
         n_outputs = self.problem.likelihood.n_outputs
         return float(posterior.mean[-1]) if n_outputs == 1 else posterior.mean[-n_outputs:]
@@ -378,16 +412,21 @@ def _with_headroom(problem: Problem, state: State, quadratic: Quadratic) -> Stat
 
 
 def _linear_model(
-    problem: Problem, state: State, quadratic: Quadratic, compressed: tuple[Compressed, ...]
+    problem: Problem,
+    state: State,
+    quadratic: Quadratic,
+    compressed: tuple[Compressed, ...],
+    integrated: int | None,
 ) -> LinearModel:
     """The quadratic in the coordinates of compressed terms, with their prior."""
     tables, n_outputs = [part.table for part in compressed], problem.likelihood.n_outputs
     gram, target = quadratic.normal_equations(tables)
     prior = Prior(
         tuple(table.shape[1] * n_outputs for table in tables),
-        tuple(_repeated(part.group_grams, n_outputs) for part in compressed),
+        tuple(part.group_grams for part in compressed),
+        n_outputs=n_outputs,
     )
-    prior = _with_rare_levels(problem, prior)
+    prior = _with_rare_levels(problem, prior, integrated)
     bounds = [np.log(term.precision / term.smallest_precision) for term in state.terms]
     bound = np.minimum(np.concatenate([np.empty(0), *bounds]), problem.reach)
     model = LinearModel(
@@ -401,12 +440,15 @@ def _linear_model(
         offset=problem.rows.log_precision,
         tuning_penalty=evidence.tuning_penalty(problem.n_columns, problem.rows.count),
     )
-    if (k := problem.high_cardinality) is None:
+    if (k := integrated) is None:
         return model
     cross, pull = quadratic.level_equations(k, tables)
     scale, group = float(1.0 / np.sqrt(state.terms[k].precision[0])), prior.groups[k].start
     rare = _rare_levels(problem.terms[k], problem.data_mass[k], problem.rows.count)
-    levels = HighCardinality(scale**2 * cross[:, -1], scale * cross, scale * pull, group, rare)
+    if rare is not None:
+        starts = len(problem.data_mass[k]) * np.arange(n_outputs)[:, None]
+        rare = RareLevels(starts + rare.others, starts + rare.rare)
+    levels = HighCardinality.of_outputs(scale, cross, pull, group, rare)
     return replace(model, high_cardinality=levels)
 
 
@@ -419,19 +461,12 @@ def _rare_levels(term: Term, data_mass: Array, n_rows: float) -> RareLevels | No
     return RareLevels(np.flatnonzero(enough)[None], np.flatnonzero(rare)[None])
 
 
-def _with_rare_levels(problem: Problem, prior: Prior) -> Prior:
+def _with_rare_levels(problem: Problem, prior: Prior, integrated: int | None) -> Prior:
     """The prior with the rare levels of terms that have coordinates, one per level and output."""
     found: dict[int, RareLevels] = {}
     for k, (term, mass) in enumerate(zip(problem.terms, problem.data_mass, strict=True)):
         rare = _rare_levels(term, mass, problem.rows.count)
-        if rare is not None and k != problem.high_cardinality:
+        if rare is not None and k != integrated:
             starts = np.arange(prior.blocks[k].start, prior.blocks[k].stop, len(mass))[:, None]
             found[prior.groups[k].start] = RareLevels(starts + rare.others, starts + rare.rare)
     return replace(prior, rare=found)
-
-
-def _repeated(group_grams: Array, n_outputs: int) -> Array:
-    """Gram matrices of several outputs' coordinates, with shared precisions."""
-    if n_outputs == 1 or len(group_grams) == 1:
-        return group_grams
-    return np.asarray(np.kron(np.eye(n_outputs), group_grams))

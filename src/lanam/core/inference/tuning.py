@@ -25,10 +25,10 @@ from lanam.core.arrays import Array, sum_by
 from lanam.core.inference import evidence
 from lanam.core.inference.evidence import (
     INTERCEPT_PRECISION,
+    Estimate,
     Hyper,
     LinearModel,
     Moments,
-    Posterior,
     Sums,
     Update,
     level_posterior,
@@ -55,12 +55,12 @@ def tune(
     max_steps: int,
     tol: float,
     approximate: bool = False,
-) -> tuple[Hyper, Posterior]:
+) -> tuple[Hyper, Estimate]:
     """Maximise the objective of a linear model over its hyperparameters; returns the best iterate.
 
     Steps may be ``approximate`` where the posterior is joint and the update MacKay's.
     """
-    posterior = evidence.solve(model, hyper, joint)
+    posterior = evidence.estimate(model, hyper, joint)
     best, best_posterior = hyper, posterior
     moments = none = Moments.zeros(model.prior.n_groups + 1)
     first, stalled = posterior.objective, 0
@@ -71,7 +71,7 @@ def tune(
             hyper = _approach(model, hyper, posterior, least)
         else:
             hyper, moments = evidence.step(model, hyper, posterior, update, moments)
-        posterior = evidence.solve(model, hyper, joint)
+        posterior = evidence.estimate(model, hyper, joint)
         rise = posterior.objective - best_posterior.objective
         # The tables are recomputed anyway: the last per cent of the gain is not worth a step.
         enough = least + 0.01 * (best_posterior.objective - first)
@@ -88,7 +88,7 @@ def tune(
     return best, best_posterior
 
 
-def _approach(model: LinearModel, hyper: Hyper, posterior: Posterior, tol: float) -> Hyper:
+def _approach(model: LinearModel, hyper: Hyper, posterior: Estimate, tol: float) -> Hyper:
     """The fixed point of approximate steps from an exact posterior on."""
     near = _Near.of(model, hyper, posterior)
     moments, mean = Moments.zeros(model.prior.n_groups + 1), posterior.mean
@@ -114,13 +114,13 @@ class _Near:
     """
 
     model: LinearModel
-    exact: Posterior
+    exact: Estimate
     shares: Array
     tuning_shares: Array
     energy_shares: Array
 
     @classmethod
-    def of(cls, model: LinearModel, hyper: Hyper, exact: Posterior) -> _Near:
+    def of(cls, model: LinearModel, hyper: Hyper, exact: Estimate) -> _Near:
         # The penalty is that of the terms with several groups, each alone.
         alone = _effective_alone(model, hyper, exact.penalty_gradient / model.tuning_penalty)
         return cls(

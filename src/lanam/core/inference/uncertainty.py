@@ -27,7 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, symmetric_product
 from lanam.core.inference import evidence
 from lanam.core.inference.evidence import Hyper, LevelPosterior, LinearModel, Posterior
 from lanam.core.inference.prior import Prior, conditioned
@@ -119,10 +119,8 @@ def trace_products(prior: Prior, matrix: Array) -> Array:
     terms = _terms(prior)
     for i, (block, groups, grams) in enumerate(terms):
         for other, other_groups, other_grams in terms[i:]:
-            # tr(X Y) is the sum of the products of X and Y' by entries.
-            part = _times(grams, matrix[block, other]).reshape(len(grams), -1)
-            turned = _times(other_grams, matrix[other, block]).transpose(0, 2, 1)
-            traces = part @ turned.reshape(len(other_grams), -1).T
+            part = _times(grams, matrix[block, other], prior.n_outputs)
+            traces = _traces(part, _times(other_grams, matrix[other, block], prior.n_outputs))
             result[groups, other_groups], result[other_groups, groups] = traces, traces.T
     return result
 
@@ -134,8 +132,9 @@ def _products_alone(model: LinearModel, noise: float) -> Array:
     for block, groups, grams in _terms(prior):
         if len(grams) > 1:
             gram = model.gram[block, block] / noise
-            part = grams @ np.linalg.solve(np.eye(len(gram)) + gram, gram)
-            result[groups, groups] = np.einsum("gij,hji->gh", part, part)
+            seen = np.linalg.solve(np.eye(len(gram)) + gram, gram)
+            part = _times(grams, np.asarray(seen), prior.n_outputs)
+            result[groups, groups] = _traces(part, part)
     return result
 
 
@@ -147,13 +146,13 @@ def _covariance_changes(prior: Prior, covariance: Array, variances: Array) -> Ar
     for block, groups, grams in terms:
         for other, other_groups, other_grams in terms:
             # sum_gh V_gh M_g S M_h
-            right = _times(other_grams, covariance[other, block]).transpose(0, 2, 1)
+            right = _times(other_grams, covariance[other, block], prior.n_outputs)
             mixed = np.tensordot(variances[groups, other_groups], right, axes=1)
-            inner[block, other] = _sum_of_products(grams, mixed)
+            inner[block, other] = _sum_of_products(grams, mixed.transpose(0, 2, 1), prior.n_outputs)
         if len(variances) > n_groups:
             weights = 2.0 * variances[groups, n_groups]
             inner[block, block] += _weighted(grams, weights, block.stop - block.start)
-    result = covariance[:, :n_terms] @ inner @ covariance[:n_terms]
+    result = symmetric_product(covariance[:, :n_terms] @ inner, covariance[:n_terms])
     if len(variances) > n_groups:
         result += variances[n_groups, n_groups] * covariance
     return np.asarray(result)
@@ -208,23 +207,38 @@ def _pulls(prior: Prior, mean: Array) -> Array:
     """``M_g m`` (R, G)."""
     result = np.zeros((sum(prior.widths), prior.n_groups))
     for block, groups, grams in _terms(prior):
-        result[block, groups] = _times(grams, mean[block, None])[:, :, 0].T
+        result[block, groups] = _times(grams, mean[block, None], prior.n_outputs)[:, :, 0].T
     return result
 
 
-def _times(grams: Array, matrix: Array) -> Array:
-    """``M_g A`` of a term's groups; the Gram matrix of a single group is the identity."""
-    return matrix[None] if len(grams) == 1 else grams @ matrix
+def _times(grams: Array, matrix: Array, n_outputs: int) -> Array:
+    """``M_g A`` of a term's groups: the same for each output, and the identity of a single group."""
+    if len(grams) == 1:
+        return matrix[None]
+    products = grams[:, None] @ matrix.reshape(n_outputs, grams.shape[1], -1)
+    return np.asarray(products.reshape(len(grams), *matrix.shape))
 
 
-def _sum_of_products(grams: Array, matrices: Array) -> Array:
+def _sum_of_products(grams: Array, matrices: Array, n_outputs: int) -> Array:
     """``sum_g M_g A_g`` of a term's groups."""
     if len(grams) == 1:
         return np.asarray(matrices[0])
-    side_by_side = grams.transpose(1, 0, 2).reshape(grams.shape[1], -1)
-    return np.asarray(side_by_side @ matrices.reshape(-1, matrices.shape[2]))
+    n_groups, width, _ = grams.shape
+    side_by_side = grams.transpose(1, 0, 2).reshape(width, -1)
+    by_output = matrices.reshape(n_groups, n_outputs, width, -1).swapaxes(0, 1)
+    stacked = by_output.reshape(n_outputs, n_groups * width, -1)
+    return np.asarray((side_by_side @ stacked).reshape(matrices.shape[1:]))
 
 
 def _weighted(grams: Array, weights: Array, width: int) -> Array:
     """``sum_g w_g M_g`` of a term's groups."""
-    return weights[0] * np.eye(width) if len(grams) == 1 else np.tensordot(weights, grams, axes=1)
+    if len(grams) == 1:
+        return np.asarray(weights[0] * np.eye(width))
+    own = np.tensordot(weights, grams, axes=1)
+    return np.asarray(np.kron(np.eye(width // len(own)), own))
+
+
+def _traces(left: Array, right: Array) -> Array:
+    """``tr(X_g Y_h)``: the sums of the products of ``X`` and ``Y'`` by entries."""
+    turned = right.transpose(0, 2, 1).reshape(len(right), -1)
+    return np.asarray(left.reshape(len(left), -1) @ turned.T)

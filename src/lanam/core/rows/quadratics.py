@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -91,9 +92,12 @@ class RowQuadratic:
     def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``W_k' gamma Z`` and ``W_k' h`` for the levels of term ``k``.
 
-        The last column, that of the intercept, is the diagonal of ``W_k' gamma W_k``.
+        The last column, that of the intercept, is the diagonal of ``W_k' gamma W_k``. Of several outputs
+        these are (levels, outputs, coordinates), with as many last columns, and (levels, outputs).
         """
-        job = partial(_level_equations, self.around, self.kept, tables, k)
+        several = self.around.likelihood.n_outputs > 1
+        of_levels = _joint_level_equations if several else _level_equations
+        job = partial(of_levels, self.around, self.kept, tables, k)
         cross, target = self.rows.total(job, heavy=True)
         return cross, target
 
@@ -179,6 +183,34 @@ def _level_equations(
         )
         weighted = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
         return weighted @ designs.of(kept_part), spread(position, expansion.pseudo_response, size)
+
+    return added(parts, _DESIGN_CHUNK_ROWS, of)
+
+
+def _joint_level_equations(
+    around: Around,
+    kept: Sequence[int],
+    tables: Sequence[Array],
+    k: int,
+    parts: Iterable[Rows],
+) -> Totals:
+    """The same of several outputs, which are coupled at every level."""
+    n_outputs = around.likelihood.n_outputs
+    places = output_places([table.shape[1] for table in tables], n_outputs)
+    designs = Design(tables)
+
+    def of(part: Rows) -> Totals:
+        expansion, kept_part = around.expand(part), part.keep_terms(kept)
+        position, size = kept_part.positions[k].of_rows, kept_part.sizes[k]
+        at_level = csr_array(
+            (np.ones(len(part)), (position.index, np.arange(len(part)))), shape=(size, len(part))
+        )
+        design = designs.of(kept_part)
+        cross = np.zeros((size, n_outputs, places.size))
+        for i, j in combinations_with_replacement(range(n_outputs), 2):
+            sums = at_level @ (expansion.curvature[:, i, j, None] * design)
+            cross[:, i, places[j]] = cross[:, j, places[i]] = sums
+        return cross, at_level @ expansion.pseudo_response
 
     return added(parts, _DESIGN_CHUNK_ROWS, of)
 
