@@ -21,6 +21,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, storage
+from lanam.adequacy import Plan, adequacy
 from lanam.arguments import read_interactions, read_options
 from lanam.batch_predict import OutputOptions, predict_files
 from lanam.cautions import cautions
@@ -53,6 +54,7 @@ from lanam.inputs import (
 )
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.knowledge import read_knowledge, require_fitting, require_networks
+from lanam.metrics.adequacy import Adequacy
 from lanam.parameters import PAPER, Parameters, read_memory
 from lanam.provenance import Provenance, provenance
 from lanam.sessions import FitPlan, Session
@@ -899,6 +901,78 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self._model, schema, rows.columns, self._explained_labels, rows.offset
         )
 
+    def adequacy(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        n_splits: int = 5,
+        coverage: float = 0.95,
+        max_columns: int = 5,
+        max_rows: int = 20_000,
+        held_out: bool | None = None,
+        exposure: Any = None,
+        trials: Any = None,
+        offset: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = 0,
+    ) -> Adequacy:
+        """How much a black box would gain over this model, and which columns together hold it.
+
+        Boosted trees are added to the model's predictions on the link scale, cross-validated, by LightGBM
+        where it is installed and otherwise by scikit-learn. What they gain, as a share of what can be
+        explained at all, is what additive terms miss: terms of more columns, or shapes too fine for
+        the model. The model's predictions are of rows that it has not seen: it is refitted without each
+        fold, with the parameters of its constructor, unless the rows were held out of its fit.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            The training data, or rows that were held out.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        n_splits : int, default=5
+            Number of folds.
+        coverage : float, default=0.95
+            Confidence level of the intervals.
+        max_columns : int, default=5
+            The number of columns, those that matter most to the trees, of which all sets of up to three are
+            searched for what they hold together; 0 for no search.
+        max_rows : int, default=20000
+            More rows are sampled.
+        held_out : bool, default=None
+            Whether the model has not seen the rows, so that it need not be refitted. By default only if
+            ``lanam fit`` recorded it.
+        exposure, trials, offset : float or array-like of shape (n_samples,), default=None
+            As in :meth:`fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Frequency weights.
+        random_state : int, RandomState or None, default=0
+            Seed of the folds.
+
+        Returns
+        -------
+        adequacy : Adequacy
+            To print, or as data; :func:`lanam.plot.plot_adequacy` plots it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, size=(300, 2))
+        >>> y = X[:, 0] + X[:, 1] ** 2 + 0.1 * rng.normal(size=300)
+        >>> adequacy = LANAMRegressor().fit(X, y).adequacy(X, y, n_splits=3)
+        >>> adequacy.missed.clear
+        False
+        """
+        self._require_given(exposure, trials, offset)
+        plan = Plan(n_splits, coverage, max_columns, max_rows, held_out, random_state)
+        given = {"exposure": exposure, "trials": trials, "offset": offset}
+        given |= {"sample_weight": sample_weight}
+        given = {name: value for name, value in given.items() if value is not None}
+        return adequacy(self, X, y, plan, given)
+
     def report(
         self,
         path: Any,
@@ -912,6 +986,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         trials: Any = None,
         offset: Any = None,
         sample_weight: Any = None,
+        adequacy: bool = False,
         overwrite: bool = True,
     ) -> Path:
         """Write a report: a single, self-contained HTML file that works offline.
@@ -940,6 +1015,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             As in :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Frequency weights of the rows, for the calibration.
+        adequacy : bool, default=False
+            Whether to show what a black box would gain on the given rows (:meth:`adequacy`), for which the
+            model is refitted five times, unless the rows were held out of its fit.
         overwrite : bool, default=True
             Whether to replace an existing file; if not, it is an error.
 
@@ -969,6 +1047,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         given = {name: value for name, value in given.items() if value is not None}
         if X is None and (y is not None or given or sample_weight is not None):
             raise ValueError("y, exposure and sample_weight belong to rows: pass X as well")
+        if adequacy and y is None:
+            raise InputError(
+                "{argument} is of rows and their targets",
+                "pass X and y as well",
+                argument="adequacy",
+            )
         rows = coverages = noise = None
         part = "unknown"
         if X is not None:
@@ -987,6 +1071,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             with warnings.catch_warnings():  # unseen values of these rows were warned of above
                 warnings.simplefilter("ignore", NewValuesWarning)
                 coverages = coverage_report(self, X, y, **given, sample_weight=sample_weight)
+        missed = None
+        if adequacy:
+            missed = self.adequacy(X, y, **given, sample_weight=sample_weight)
         return self._write_report(
             path,
             title,
@@ -996,6 +1083,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             rows=rows,
             noise=noise,
             part=part,
+            adequacy=missed,
         )
 
     def _write_report(
@@ -1009,6 +1097,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         rows: Any = None,
         noise: Array | None = None,
         part: str = "unknown",
+        adequacy: Adequacy | None = None,
     ) -> Path:
         """Write a report with what some rows say of the model, if any."""
         from lanam.report import gather, write_report
@@ -1025,6 +1114,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             rows=rows,
             noise=noise,
             part=part,
+            adequacy=adequacy,
         )
         return write_report(path, material, overwrite=overwrite)
 

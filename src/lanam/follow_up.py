@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lanam.core.arrays import Array
-from lanam.core.rows.follow_up import FollowUp, Timeline
+from lanam.core.rows.follow_up import N_TIMES, FollowUp, Timeline
 from lanam.core.rows.tables import (
     ArrayTables,
     EncodedRows,
@@ -113,19 +113,12 @@ def in_memory(estimator: BaseEstimator, inputs: FollowUpInputs) -> Subjects:
     """Subjects in memory: a frame, an array or a list of rows."""
     inputs, time_name, event_name = _split_frame(inputs)
     columns, schema = read_columns(estimator, inputs.X, fitting=True)
-    n_rows = len(columns)
-    weight = read_weights(inputs.sample_weight, n_rows)
-    event = read_target_of(SURVIVAL, estimator, inputs.event, n_rows)
-    time = _read_times(inputs.time, n_rows, "time")
-    entry = np.zeros(n_rows)
-    if inputs.entry is not None:
-        entry = _read_times(inputs.entry, n_rows, "entry")
-    require_times(entry, time, has_entry=inputs.entry is not None)
-    if not weight.all():
-        kept = weight > 0.0
-        columns, event, time, entry = columns[kept], event[kept], time[kept], entry[kept]
-        weight, schema = weight[kept], schema.narrowed(columns)
-    table = EncodedRows(np.asfortranarray(np.column_stack([columns, entry, time])), event, weight)
+    table = _encoded_subjects(estimator, columns, inputs)
+    if not table.weight.all():
+        kept = table.weight > 0.0
+        columns = np.asfortranarray(table.columns[kept])
+        table = EncodedRows(columns, table.response[kept], table.weight[kept])
+        schema = schema.narrowed(columns[:, :-N_TIMES])
     return Subjects(
         partial(ArrayTables, table),
         schema,
@@ -135,6 +128,28 @@ def in_memory(estimator: BaseEstimator, inputs: FollowUpInputs) -> Subjects:
         event_name=event_name,
         about=lambda: {"X": fingerprint(table)},
     )
+
+
+def _encoded_subjects(
+    estimator: BaseEstimator, columns: Array, inputs: FollowUpInputs
+) -> EncodedRows:
+    """Subjects with these columns, then entry and time; the response is the event."""
+    n_rows = len(columns)
+    weight = read_weights(inputs.sample_weight, n_rows)
+    event = read_target_of(SURVIVAL, estimator, inputs.event, n_rows)
+    time = _read_times(inputs.time, n_rows, "time")
+    entry = np.zeros(n_rows)
+    if inputs.entry is not None:
+        entry = _read_times(inputs.entry, n_rows, "entry")
+    require_times(entry, time, has_entry=inputs.entry is not None)
+    table = np.asfortranarray(np.column_stack([columns, entry, time]))
+    return EncodedRows(table, event, weight)
+
+
+def read_subjects(model: Any, inputs: FollowUpInputs) -> tuple[FollowUpInputs, EncodedRows]:
+    """Rows in memory for a fitted model: without what named columns of them say, and encoded."""
+    inputs, *_ = _split_frame(inputs)
+    return inputs, _encoded_subjects(model, model._columns(inputs.X), inputs)
 
 
 def _split_frame(inputs: FollowUpInputs) -> tuple[FollowUpInputs, str, str | None]:

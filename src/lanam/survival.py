@@ -13,7 +13,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, follow_up
+from lanam.adequacy import Plan, survival_adequacy
 from lanam.arguments import read_interactions, read_options, read_time_interactions
+from lanam.chunked import require_in_memory
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.model import scoring
@@ -29,6 +31,7 @@ from lanam.follow_up import FollowUpInputs, Subjects, split_target, with_time
 from lanam.hazard_predictions import HazardPredictions
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.knowledge import require_fitting
+from lanam.metrics.adequacy import Adequacy
 from lanam.parameters import SurvivalParameters, read_intervals
 from lanam.sessions import Session
 from lanam.storage import SavedFollowUp, SavedModel
@@ -445,6 +448,57 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         summary = super().summary()
         tested = {row["feature_names"][0]: row["status"] for row in self.proportional_hazards_.rows}
         return replace(summary, facts={**summary.facts, "proportional_hazards": tested})
+
+    def adequacy(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        event: Any = None,
+        time: Any = None,
+        entry: Any = None,
+        sample_weight: Any = None,
+        n_splits: int = 5,
+        coverage: float = 0.95,
+        max_columns: int = 5,
+        max_rows: int = 20_000,
+        held_out: bool | None = None,
+        random_state: Any = 0,
+    ) -> Adequacy:
+        """How much a black box would gain, and by which columns, as :meth:`LANAMRegressor.adequacy`.
+
+        The trees have the time as a column, so an effect that changes during follow-up, and that the model
+        lacks, is found as an interaction with it.
+
+        Parameters
+        ----------
+        X, y, event, time, entry, sample_weight
+            As in :meth:`fit`, in memory: the training data, or rows that were held out.
+        n_splits, coverage, max_columns, max_rows, held_out, random_state
+            As for a regressor.
+
+        Returns
+        -------
+        adequacy : Adequacy
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMSurvival
+        >>> rng = np.random.default_rng(0)
+        >>> X, time = rng.uniform(size=(300, 1)), rng.exponential(size=300)
+        >>> model = LANAMSurvival(random_state=0).fit(X, event=np.ones(300), time=time)
+        >>> model.adequacy(X, event=np.ones(300), time=time, n_splits=2).missed.clear
+        False
+        """
+        self._require_one_cause("adequacy(...)")
+        require_in_memory(X)
+        event, time = split_target(y, event, time)
+        plan = Plan(n_splits, coverage, max_columns, max_rows, held_out, random_state)
+        inputs = FollowUpInputs(X, event, time, entry, sample_weight)
+        inputs, subjects = follow_up.read_subjects(self, inputs)
+        given = {name: value for name, value in inputs.names.items() if value is not None}
+        return survival_adequacy(self, inputs.X, subjects, plan, given)
 
     def report(  # type: ignore[override]
         self,

@@ -45,6 +45,10 @@ _EXAMPLES: dict[type[requests.Request], tuple[str, ...]] = {
         'lanam report houses.lanam houses.csv -o report.html --title "Houses in Ames"',
         "lanam report houses.lanam -o report.html",
     ),
+    requests.AdequacyRequest: (
+        "lanam adequacy houses.lanam houses.csv -o adequacy.png",
+        "lanam adequacy houses.lanam houses.csv --all-rows --splits 10",
+    ),
     requests.ExportRequest: (
         "lanam export houses.lanam --to sql -o houses.sql",
         "lanam export houses.lanam -o houses.onnx",

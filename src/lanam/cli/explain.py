@@ -19,7 +19,7 @@ from lanam.cli.models import (
     summary_text,
     without,
 )
-from lanam.cli.requests import ExplainRequest
+from lanam.cli.requests import AdequacyRequest, ExplainRequest
 from lanam.cli.tables import require_new
 from lanam.text import aligned, did_you_mean, number_format, shorten, visible
 
@@ -56,7 +56,7 @@ def explain(request: ExplainRequest, console: Console) -> None:
                 f"{option} explains the whole model and --row one prediction: choose one"
             )
     if request.output is not None:
-        _require_plot(request.output, request)
+        require_plot(request.output, request)
     model = load_one(request.model, request.cause)
     if request.row is not None and request.data is not None:
         plot = _explain_row(request.row, request.data, request, model, console)
@@ -71,7 +71,8 @@ def explain(request: ExplainRequest, console: Console) -> None:
         console.note(f"written: {request.output}")
 
 
-def _require_plot(path: str, request: ExplainRequest) -> None:
+def require_plot(path: str, request: ExplainRequest | AdequacyRequest) -> None:
+    """Refuse a name of a plot that has another ending, or is that of another file."""
     if not path.lower().endswith(_PLOT_ENDINGS):
         raise UsageError(f"{path}: the name of a plot ends in {', '.join(_PLOT_ENDINGS[:3])}")
     files = tuple(name for name in (request.model, request.data) if name)

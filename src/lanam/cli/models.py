@@ -24,10 +24,10 @@ from lanam.engines.types import holds
 
 if TYPE_CHECKING:
     from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
-    from lanam.cli.requests import PredictRequest, ReportRequest
+    from lanam.cli.requests import AdequacyRequest, PredictRequest, ReportRequest
 
     Estimator: TypeAlias = LANAMClassifier | LANAMRegressor | LANAMSurvival
-    GivenRequest: TypeAlias = PredictRequest | ReportRequest
+    GivenRequest: TypeAlias = AdequacyRequest | PredictRequest | ReportRequest
 
 T = TypeVar("T")
 

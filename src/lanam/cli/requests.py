@@ -363,7 +363,53 @@ class ReportRequest(TableRequest):
     all_rows: bool = _flag(
         "Use all rows of the table of the fit, also training rows.", "--all-rows"
     )
+    adequacy: bool = _flag(
+        "Add what a black box would gain on these rows; the model may be refitted.", "--adequacy"
+    )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
+    cause: int | None = _option(None, *_CAUSE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdequacyRequest(TableRequest):
+    """Measure what a model misses: what a black box would gain, and which columns hold it.
+
+    The model is refitted without each fold, unless the rows were held out of its fit.
+    """
+
+    model: str = _argument(*_MODEL)
+    data: str = _argument(
+        "DATA",
+        "Table with the target. Of the table of the fit, only held-out rows are used.",
+    )
+    output: str | None = _option(
+        None, "FILE", "Plot to this file: .png, .svg or .pdf.", "--output", "-o"
+    )
+    target: str | None = _option(
+        None, "COLUMN", "Column of the target; by default that of the fit.", "--target", "-t"
+    )
+    sample_weight: str | None = _option(
+        None, "COLUMN", "Column of sample weights; by default that of the fit.", "--weight"
+    )
+    exposure: str | None = _option(None, *_EXPOSURE)
+    trials: str | None = _option(None, *_TRIALS)
+    offset: str | None = _option(None, *_OFFSET)
+    event: str | None = _option(
+        None, "COLUMN", "For survival, the column of the event; by default that of the fit."
+    )
+    time: str | None = _option(
+        None, "COLUMN", "For survival, the column of the time; by default that of the fit."
+    )
+    entry: str | None = _option(None, "COLUMN", "For survival, the column of the entry.")
+    splits: int = _option(5, "N", "Number of folds.", least=2)
+    max_columns: int = _option(
+        5, "N", "Number of columns of which sets are searched; 0 for no search.", least=0
+    )
+    all_rows: bool = _flag(
+        "Use all rows of the table of the fit, and refit the model without each fold.", "--all-rows"
+    )
+    random_state: int = _option(0, "N", "Seed of the folds.", least=0)
+    coverage: float = _option(0.95, "FRACTION", "Coverage of the intervals.", check=_PROBABILITY)
     cause: int | None = _option(None, *_CAUSE)
 
 

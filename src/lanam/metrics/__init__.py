@@ -4,6 +4,7 @@ Functions take arrays and return a number, a curve or a report. ``sample_weight`
 :func:`coverage_report` evaluates a fitted model.
 """
 
+from lanam.metrics.adequacy import Adequacy, Missed
 from lanam.metrics.classes import (
     accuracy,
     bernoulli_nll,
@@ -57,10 +58,12 @@ from lanam.metrics.survival import (
 )
 
 __all__ = [
+    "Adequacy",
     "CalibrationCurve",
     "CoverageReport",
     "DCalibration",
     "Figure",
+    "Missed",
     "Performance",
     "RetentionCurve",
     "accuracy",

@@ -4,6 +4,7 @@ They only take explanations and curves, so that everything shown is available as
 without colours.
 """
 
+from lanam.plot.adequacy import plot_adequacy
 from lanam.plot.bars import plot_importance
 from lanam.plot.calibration import plot_calibration, plot_retention
 from lanam.plot.derivative import plot_derivative
@@ -13,6 +14,7 @@ from lanam.plot.shapes import plot_shapes
 from lanam.plot.survival import plot_survival
 
 __all__ = [
+    "plot_adequacy",
     "plot_calibration",
     "plot_derivative",
     "plot_importance",

@@ -17,7 +17,7 @@ from lanam.core.model.distributions import FARTHEST, tail_beyond
 from lanam.data import Schema
 from lanam.explain import GlobalExplanation
 from lanam.explain.portable import PortableModel
-from lanam.metrics import CoverageReport
+from lanam.metrics import Adequacy, CoverageReport
 from lanam.provenance import Provenance, Target
 from lanam.summary import Summary
 
@@ -89,6 +89,8 @@ class Material:
         Where the model comes from; None if its file is too old to know.
     part
         What the given rows were to the fit: "training", "held out", "both" or "unknown".
+    adequacy
+        What a black box would gain, if that was asked for.
     follow_up
         The ends of the intervals of a survival model, whose time is the last column; None for others.
     """
@@ -110,6 +112,7 @@ class Material:
     noise_explanation: GlobalExplanation | None
     provenance: Provenance | None
     part: str
+    adequacy: Adequacy | None = None
     follow_up: Array | None = None
 
     @property
@@ -154,6 +157,7 @@ def gather(
     rows: ExampleRows | None,
     noise: Array | None,
     part: str,
+    adequacy: Adequacy | None = None,
 ) -> Material:
     """The content of the report of a fitted estimator."""
     calibration = getattr(model, "calibration_", None) if portable.classes is None else None
@@ -188,6 +192,7 @@ def gather(
         noise_explanation=model.explain_noise() if portable.noise_tables else None,
         provenance=model.provenance_,
         part=part,
+        adequacy=adequacy,
         follow_up=getattr(model, "unique_times_", None),
     )
 

@@ -19,7 +19,7 @@ from lanam.explain.portable import TermTable
 from lanam.explain.terms import term_names
 from lanam.explain.values import json_text
 from lanam.files import require_place, write_atomically
-from lanam.metrics import CoverageReport
+from lanam.metrics import Adequacy, CoverageReport
 from lanam.report.charts import answers_rows, pairs_data, shapes_data, with_strip
 from lanam.report.fields import fields
 from lanam.report.material import Material
@@ -34,6 +34,7 @@ _SCRIPTS = ("score.js", "charts.js", "what_if.js", "start.js")
 _SECTIONS = (
     ("overview", "Overview"),
     ("calibration", "Prediction quality"),
+    ("adequacy", "Adequacy"),
     ("shapes", "Shapes"),
     ("pairs", "Interactions"),
     ("noise", "Noise"),
@@ -78,7 +79,11 @@ def render(material: Material) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     asis = environment.filters["safe"]
     words = _pairs_table(material)
-    there = {"pairs": words["has_pairs"], "noise": material.noise_explanation is not None}
+    there = {
+        "adequacy": material.adequacy is not None,
+        "pairs": words["has_pairs"],
+        "noise": material.noise_explanation is not None,
+    }
     script = "\n".join(map(_asset, _SCRIPTS))
     return str(
         environment.from_string(_asset("page.html")).render(
@@ -91,6 +96,7 @@ def render(material: Material) -> str:
             **words,
             answers=answers_rows(material.explanation),
             calibration=_calibration_text(material.coverage, material.part),
+            adequacy=_adequacy_text(material.adequacy),
             n_picked=0 if material.rows is None else len(material.rows.indices),
             n_given=0 if material.rows is None else material.rows.n_all,
             style=asis(_asset("style.css")),
@@ -411,4 +417,18 @@ def _calibration_text(report: CoverageReport | None, part: str) -> dict[str, obj
         "scores": report.named_scores(),
         "curve": report.curve.kind,
         "retention": {"rmse": "RMSE"}.get(report.retention.name, report.retention.name),
+    }
+
+
+def _adequacy_text(adequacy: Adequacy | None) -> dict[str, object] | None:
+    """What a black box would gain."""
+    if adequacy is None:
+        return None
+    return {
+        "verdict": adequacy.verdict,
+        "basis": adequacy.basis,
+        "tables": [
+            {"name": "Missed share by columns", "rows": adequacy.table()},
+            {"name": "Loss", "rows": adequacy.loss_table()},
+        ],
     }

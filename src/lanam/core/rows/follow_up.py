@@ -140,21 +140,26 @@ class Timeline:
         for start in range(0, len(subjects), _SUBJECTS):
             some = slice(start, start + _SUBJECTS)
             columns, codes = subjects.columns[some], subjects.response[some]
-            entry, end = columns[:, -2:].T
-            at_risk = self.at_risk(entry, end) / self.unit
-            owner, interval = np.nonzero(at_risk)
-            exposure = at_risk[owner, interval]
-            last = np.append(owner[1:] != owner[:-1], True)
-            events = last & (codes[owner] == cause)
-            response = np.divide(1.0, exposure, out=np.zeros(len(owner)), where=events)
-            yield EncodedRows(
-                columns[:, :-2],
-                response,
-                subjects.weight[some][owner] * exposure,
-                subjects.number,
-                repeats=Repeats(owner),
-                times=self.middles[interval],
-            )
+            part = EncodedRows(columns, codes, subjects.weight[some], subjects.number)
+            yield self.rows_of_all(part, cause)
+
+    def rows_of_all(self, subjects: EncodedRows, cause: float) -> EncodedRows:
+        """The rows of all subjects at once."""
+        entry, end = subjects.columns[:, -N_TIMES:].T
+        at_risk = self.at_risk(entry, end) / self.unit
+        owner, interval = np.nonzero(at_risk)
+        exposure = at_risk[owner, interval]
+        last = np.append(owner[1:] != owner[:-1], True)
+        events = last & (subjects.response[owner] == cause)
+        response = np.divide(1.0, exposure, out=np.zeros(len(owner)), where=events)
+        return EncodedRows(
+            subjects.columns[:, :-N_TIMES],
+            response,
+            subjects.weight[owner] * exposure,
+            subjects.number,
+            repeats=Repeats(owner),
+            times=self.middles[interval],
+        )
 
     @cached_property
     def column(self) -> ColumnSummary:
