@@ -33,7 +33,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.summaries import DataSummary
-from lanam.core.terms.knots import Categories
+from lanam.core.terms.knots import Categories, Grid
 from lanam.data import NewValuesWarning, Schema, as_frame
 from lanam.editing import Edit, Where, edit
 from lanam.engines import is_chunked, open_source
@@ -506,6 +506,40 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                     "classes: merge categories, or drop the column if it is a row identifier."
                 )
             )
+
+        known = read_knowledge(
+            self.get_params(deep=False) | {"interactions": 0}, self._inputs.names
+        )
+        for term in self._model.terms:
+            grid = term.entries
+            if term.features not in known.grouped or not isinstance(grid, Grid):
+                continue
+            for feature, axis in zip(term.features, grid.axes, strict=True):
+                if isinstance(axis, Categories) and axis.n_own < len(axis.entry_of):
+                    warn_user(
+                        UserWarning(
+                            f"of the {len(axis.entry_of)} groups of column "
+                            f"{self._schema.names[feature]!r} the {axis.n_own} largest have their own "
+                            "curves; all others have the common one, with the band of an unseen group"
+                        )
+                    )
+
+    @property
+    def group_std_(self) -> dict[str, float]:
+        """Standard deviations of groups' curves around the common one (``by``, ``random_slopes``), by term.
+
+        Those of the prior, as tuned: on the link scale, averaged over the data; of lines, of their slopes
+        per unit of the column.
+        """
+        check_is_fitted(self)
+        known = read_knowledge(
+            self.get_params(deep=False) | {"interactions": 0}, self._inputs.names
+        )
+        return {
+            self.terms_[k].name: scoring.prior_std(term)
+            for k, term in enumerate(self._model.terms)
+            if term.active and term.features in known.grouped
+        }
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")

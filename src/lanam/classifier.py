@@ -56,9 +56,9 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         As in :class:`LANAMRegressor`.
     learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         As in :class:`LANAMRegressor`.
-    categorical_features, cyclic, linear, ordered, keep, exclude_pairs, max_knots, max_iter, tol, n_restarts
+    categorical_features, cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots
         As in :class:`LANAMRegressor`.
-    memory, n_jobs, random_state, verbose
+    max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes

@@ -7,12 +7,13 @@ the kinds and ranges of the columns are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.core.terms.knowledge import Knowledge
-from lanam.data import CATEGORICAL, NUMERIC, Schema
+from lanam.data import CATEGORICAL, NUMERIC, Schema, find_column
 from lanam.data.columns import (
     plain,
     read_by_column,
@@ -33,6 +34,8 @@ _WHAT = {
     "cyclic": "a period",
     "linear": "a straight line",
     "ordered": "an order",
+    "by": "a curve by group",
+    "random_slopes": "a line by group",
 }
 
 
@@ -42,7 +45,7 @@ def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowle
     Examples
     --------
     >>> read_knowledge({"cyclic": {"hour": 24}, "keep": ["age"]}, ["age", "hour"])
-    Knowledge(cyclic=((1, 24.0),), linear=(), ordered=(), keep=(0,), excluded=())
+    Knowledge(cyclic=((1, 24.0),), linear=(), ordered=(), keep=(0,), excluded=(), by=(), slopes=())
     >>> read_knowledge({"linear": ["wieght"]}, ["weight", "age"])
     Traceback (most recent call last):
         ...
@@ -55,16 +58,30 @@ def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowle
     keep = read_columns_of(given["keep"], "keep", names)
     pairs = read_pairs_of(arguments.get("exclude_pairs"), "exclude_pairs", names)
     excluded = tuple(sorted({(min(pair), max(pair)) for pair in pairs}))
+    by = read_by_column(arguments.get("by"), "by", names, partial(_read_other, names), "treatment")
+    slopes = read_pairs_of(
+        arguments.get("random_slopes"), "random_slopes", names, "[('time', 'patient')]"
+    )
     _require_one_shape({"cyclic": periods, "linear": linear, "ordered": orders}, names)
     _require_none_excluded(arguments.get("interactions"), excluded, names)
-    return Knowledge(tuple(periods.items()), linear, tuple(orders), keep, excluded)
+    curves = tuple(by.items())
+    _require_once(curves, slopes, excluded, names)
+    return Knowledge(tuple(periods.items()), linear, tuple(orders), keep, excluded, curves, slopes)
 
 
 def require_networks(options: Options) -> None:
     """Reject knowledge of columns for which trained and finite networks have no form."""
     known = options.knowledge
-    for argument in ("cyclic", "linear", "ordered", "keep"):
-        if not getattr(known, argument):
+    given = {
+        "cyclic": known.cyclic,
+        "linear": known.linear,
+        "ordered": known.ordered,
+        "keep": known.keep,
+        "by": known.by,
+        "random_slopes": known.slopes,
+    }
+    for argument, columns in given.items():
+        if not columns:
             continue
         if options.hidden_sizes is None and options.pair_hidden_sizes is None:
             return
@@ -96,8 +113,20 @@ def require_fitting(known: Knowledge, schema: Schema) -> None:
         ("cyclic", known.periods, NUMERIC),
         ("linear", known.linear, NUMERIC),
         ("ordered", known.ordered, CATEGORICAL),
+        ("by", [curve for curve, _ in known.by], NUMERIC),
+        ("random_slopes", [line for line, _ in known.slopes], NUMERIC),
+        ("random_slopes", [group for _, group in known.slopes], CATEGORICAL),
     ):
         require_kind(columns, kind, schema, argument, _WHAT[argument])
+    for argument, pairs in (("by", known.by), ("random_slopes", known.slopes)):
+        for column in (schema.columns[group] for _, group in pairs):
+            if column.lowest == column.highest and not column.missing:
+                raise InputError(
+                    "{argument} has the column {column!r}, which is constant: no groups differ",
+                    "leave it out of {argument}",
+                    argument=argument,
+                    column=column.name,
+                )
     for index, period in known.cyclic:
         column = schema.columns[index]
         if column.highest - column.lowest > period * (1.0 + _ROUNDING):
@@ -120,6 +149,36 @@ def _read_period(value: Any, column: str) -> float:
         "use a positive number",
     )
     raise InputError(problem, remedy, argument="cyclic", column=column, value=value)
+
+
+def _read_other(names: Sequence[str], value: Any, column: str) -> int:
+    """The column whose groups differ."""
+    other = find_column(value, names, "by")
+    if names[other] == column:
+        problem = "{argument} has the column {column!r} by itself"
+        raise InputError(problem, "name another column", argument="by", column=column)
+    return other
+
+
+def _require_once(
+    by: Sequence[tuple[int, int]],
+    slopes: Sequence[tuple[int, int]],
+    excluded: Sequence[tuple[int, int]],
+    names: Sequence[str],
+) -> None:
+    """A pair of columns has curves by group, or lines, or is excluded."""
+    seen: dict[tuple[int, int], str] = dict.fromkeys(excluded, "exclude_pairs")
+    for argument, pairs in (("by", by), ("random_slopes", slopes)):
+        for first, second in pairs:
+            pair = (min(first, second), max(first, second))
+            if pair in seen:
+                raise InputError(
+                    f"{{argument}} and {{{seen[pair]}}} both have the pair {{pair!r}}",
+                    "leave it out of one of them",
+                    argument=argument,
+                    pair=(names[first], names[second]),
+                )
+            seen[pair] = argument
 
 
 def _require_one_shape(by_argument: Mapping[str, Any], names: Sequence[str]) -> None:

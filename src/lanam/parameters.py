@@ -210,6 +210,8 @@ class Parameters:
     ordered: Any = None
     keep: Any = None
     exclude_pairs: Any = None
+    by: Any = None
+    random_slopes: Any = None
     max_knots: int = field(default=256, metadata=integer(16))
     max_iter: int = field(default=100, metadata=integer(1))
     tol: float = field(default=0.05, metadata=_read(read_number))

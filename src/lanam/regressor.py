@@ -161,6 +161,16 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         band.
     exclude_pairs : sequence of pairs of columns, default=None
         Interactions that are never tried.
+    by : dict of column to column, default=None
+        Numeric columns whose curves differ between groups, and the column that has the groups, for example
+        ``{"dose": "treatment"}``. The curve of a group is the common one (the column's main effect), the
+        group's effect (that of the other column) and a deviation; deviations share their precisions, so
+        they are shrunk together, and an unseen group has the common curve with a wider band. With a numeric
+        second column the deviation is a curve times its value (a varying coefficient). Deviations that the
+        data do not support are dropped.
+    random_slopes : sequence of pairs of columns, default=None
+        The same with straight lines, for example ``[("time", "patient")]``: a line in time for each
+        patient, beside the patients' effects (random intercepts).
     max_knots : int, default=256
         Number of grid points at which the function of a column is tabulated if it has more distinct values.
     max_iter : int, default=100
@@ -229,6 +239,10 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         How the fit processed its rows: sizes of sufficient statistics, number of passes.
     provenance_ : Provenance or None
         Fingerprint of the training data, date of the fit and version; None for models of older files.
+    group_std_ : dict
+        Standard deviations of groups' curves around the common one (``by``, ``random_slopes``) by the
+        term's name: those of the prior, on the link scale, averaged over the data; of lines, of their
+        slopes per unit of the column.
     n_iter_, converged_, history_
         Number of iterations, whether the evidence converged, and one record per iteration. The last one
         also has ``deviance_explained``: the fraction of the intercept-only model's deviance that the model

@@ -67,9 +67,9 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         As in :class:`LANAMRegressor`; the solver "adam" and the curvature "kron" are not supported.
     pure, learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         Of the solver "adam", and without effect here.
-    cyclic, linear, ordered, keep, exclude_pairs, max_knots, max_iter, tol, n_restarts, memory, n_jobs
+    cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots, max_iter, tol, n_restarts
         As in :class:`LANAMRegressor`.
-    random_state, verbose
+    memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes

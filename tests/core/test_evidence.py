@@ -410,6 +410,26 @@ class TestPrior:
         expected.add_to(matrices[1])
         assert_close(*matrices, "rounding")
 
+    def test_exempt_terms_have_no_penalty(self):
+        """Those of which every group of rows is a repetition."""
+        rng = np.random.default_rng(0)
+        prior, blocks = ragged_prior(rng)
+        root, log_rho = rng.standard_normal((11, 20)), rng.standard_normal(prior.n_groups)
+        gram = root @ root.T
+        whole = prior.precision(log_rho).alone(gram)
+        terms = zip(prior.group_grams, prior.widths, strict=True)
+        for k in [k for k, (grams, width) in enumerate(terms) if len(grams) > 1 and width]:
+            groups = prior.groups[k]
+            exempt = frozenset(range(groups.start, groups.stop))
+            alone = replace(prior, exempt=exempt).precision(log_rho).alone(gram)
+            block = gram[prior.blocks[k], prior.blocks[k]]
+            own = np.linalg.slogdet(np.eye(len(block)) + block @ blocks(log_rho)[k])[1]
+            assert whole.log_det - alone.log_det == pytest.approx(own)
+            expected = whole.effective.copy()
+            expected[groups] = 0.0
+            np.testing.assert_allclose(alone.penalised, expected)
+            np.testing.assert_allclose(alone.effective, whole.effective)
+
     def test_terms_with_one_group_have_no_penalty(self):
         prior = Prior((3, 2), (np.ones((1, 1, 1)), np.ones((1, 1, 1))))
         alone = prior.precision(np.zeros(2)).alone(np.eye(6))

@@ -27,6 +27,8 @@ KNOWN = {
     "linear": ["gap"],
     "ordered": {"size": ["S", "M", "L", "XL"]},
     "keep": ["noise"],
+    "by": {"load": "gap"},
+    "random_slopes": [("load", CITY)],
 }
 
 N_FIT, N_HELD = 1200, 200

@@ -8,6 +8,9 @@ zero and the prior's variance,
 
 as one further coordinate for each side of each column. A function of one column that is straight over the
 data goes on along its line for half of the data's range. No row lies there: nothing else changes.
+
+Of very many groups with curves the rarest share an entry, to which the prior of one group is added
+likewise.
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ from lanam.core.arrays import Array, IntArray
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.rows.statistics import output_places
-from lanam.core.terms.knots import SMOOTH, Knots
-from lanam.core.terms.term import SmoothTerm, Term
+from lanam.core.terms.knots import SMOOTH, Categories, Knots
+from lanam.core.terms.term import MixedTerm, SmoothTerm, Term
 
 #: A function is straight if this fraction of its variance over the data, or less, is not along a line; in
 #: proportion, it goes on along the line.
@@ -112,10 +115,33 @@ def _extended(
     mean, table = (
         values.reshape(before.shape) for values, before in zip(held, (mean, table), strict=True)
     )
+    sides += _other_groups(term, estimate)
     increments = np.hstack(sides) if sides else np.empty((len(table), 0))
     if numeric and isinstance(term.entries, Knots) and isinstance(term, SmoothTerm):
         return _straight_on(term.entries, data_mass, _Extended(mean, table, increments))
     return _Extended(mean, table, increments)
+
+
+def _other_groups(term: Term, estimate: TermState) -> list[Array]:
+    """The prior's deviations of one group (B, q), where groups share an entry because they are many.
+
+    What they have in common is known, and nothing of each of them.
+    """
+    if not isinstance(term, MixedTerm) or not term.grouped:
+        return []
+    pooled = [
+        k
+        for k, axis in enumerate(term.entries.axes)
+        if isinstance(axis, Categories) and bool((axis.entry_of == axis.n_own + 1).any())
+    ]
+    if not pooled:
+        return []
+    shape = term.entries.shape
+    features = term.jacobian(estimate.expansion)
+    features = features / np.sqrt(estimate.precision[term.group_index])
+    others = np.indices(shape)[pooled[0]].ravel() == shape[pooled[0]] - 1
+    own = np.flatnonzero(np.any(features[others] != 0.0, axis=0))
+    return [features[:, own] * others[:, None]]
 
 
 def _edges(knots: Knots) -> IntArray:

@@ -79,6 +79,12 @@ _FEWEST_PAIR_KNOTS = 8
 #: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
 _PAIR_MARGINS = np.array([0.2, 1.0])
 
+#: Knots of lines by group, and the largest numbers of groups with a line or a curve: their tables have
+#: the square of it.
+_SLOPE_KNOTS = 4
+_MOST_LINES = 2000
+_MOST_CURVES = 600
+
 #: The most frequent categories that take part in a pair individually; the others are pooled.
 _PAIR_LEVELS = 24
 
@@ -271,6 +277,7 @@ def prepare(
             # A value that differs from its neighbours is no part of a line, nor of a cycle.
             if column.n_values <= few and knots.course == SMOOTH:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
+    terms += grouped_terms(summary, options, categories, unused)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if not options.searches_pairs:  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()
@@ -376,6 +383,51 @@ def pair_terms(
     return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 
+def grouped_terms(
+    summary: DataSummary,
+    options: Options,
+    categories: Mapping[int, Categories],
+    unused: Mapping[int, str],
+) -> list[SmoothTerm | MixedTerm]:
+    """The deviations of groups from the common curves, for the columns that are known to have some."""
+    known = options.knowledge
+    terms = []
+    for curve, group in (*known.by, *known.slopes):
+        if curve in unused or group in unused:
+            continue
+        straight = curve in known.linear or (curve, group) in known.slopes
+        axes = {
+            curve: _axis_of_groups(summary, curve, options, straight=straight),
+            group: _groups(summary, group, straight)
+            if group in categories
+            else _axis_of_groups(summary, group, options, straight=True),
+        }
+        features = (min(curve, group), max(curve, group))
+        terms.append(pair_term(features, Grid(tuple(axes[k] for k in features)), options))
+    return terms
+
+
+def _axis_of_groups(
+    summary: DataSummary, feature: int, options: Options, *, straight: bool
+) -> Knots:
+    """The knots of a column whose curves differ between groups."""
+    distribution, periods = summary.columns[feature].distribution, options.knowledge.periods
+    if straight:
+        knots = place_line(distribution, _SLOPE_KNOTS, _PAIR_MARGINS)
+    elif feature in periods:
+        knots = place_circle(distribution, periods[feature], _PAIR_KNOTS)
+    else:
+        knots = place_knots(distribution, _PAIR_KNOTS, _PAIR_MARGINS)
+    assert knots is not None, "a constant column has no curve"
+    return knots
+
+
+def _groups(summary: DataSummary, feature: int, straight: bool) -> Categories:
+    """The groups that have curves or lines; the rarest of more share one."""
+    most = _MOST_LINES if straight else _MOST_CURVES
+    return choose_categories(summary.columns[feature].mass, most)
+
+
 def _has_networks(options: Options) -> bool:
     """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
     return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
@@ -387,4 +439,7 @@ def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm
         architecture = options.architecture(grid.n_inputs)
         return SmoothTerm(pair, grid, architecture, options.prior_groups, options.pure)
     architecture = options.architecture(len(grid.axes))
-    return MixedTerm(pair, grid, architecture, options.prior_groups, options.pure)
+    if not grid.bends:  # a line has one scale
+        architecture = replace(architecture, scales=architecture.scales[:1])
+    grouped = pair in options.knowledge.grouped
+    return MixedTerm(pair, grid, architecture, options.prior_groups, options.pure, grouped)

@@ -69,8 +69,10 @@ def _search(
 ) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """The search for those that are asked for among some ``pairs``."""
     unused = run.prepared.unused
-    excluded = run.options.knowledge.excluded
-    allowed = [pair for pair in pairs if pair not in excluded]
+    known, active = run.options.knowledge, _active_pairs(stage)
+    # Curves by group were tried with the columns.
+    by_group = known.grouped - active
+    allowed = [pair for pair in pairs if pair not in known.excluded and pair not in by_group]
     usable = [pair for pair in allowed if not unused.keys() & set(pair)]
     search = _PairSearch.of(run, asked, usable, _active_pairs(stage))
     first: dict[Pair, float] = {}
@@ -104,8 +106,9 @@ def _search(
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage, run.is_out_of_time())
-    never = tuple(ScoredPair(pair, 0.0, EXCLUDED) for pair in pairs if pair in excluded)
-    return stage, scored + _unusable(allowed, unused) + never
+    others = dict.fromkeys(known.excluded, EXCLUDED) | dict.fromkeys(by_group, UNSUPPORTED)
+    rest = tuple(ScoredPair(pair, 0.0, others[pair]) for pair in pairs if pair in others)
+    return stage, scored + _unusable(allowed, unused) + rest
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:

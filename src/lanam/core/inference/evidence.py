@@ -352,7 +352,7 @@ def _estimate(
     value = log_likelihood - 0.5 * (float(energy.sum()) + occam)
     alone, weight = prior.alone(model.gram, hyper.noise), model.tuning_penalty
     tuning = _tuning_sums(model, hyper, (mean, covariance, levels), effective, energy)
-    sums = (log_likelihood, effective, energy, weight * alone.effective, *tuning)
+    sums = (log_likelihood, effective, energy, weight * alone.penalised, *tuning)
     return Estimate(*sums, mean, value, 0.5 * weight * alone.log_det, levels)
 
 

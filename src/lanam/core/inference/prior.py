@@ -138,6 +138,8 @@ class Prior:
 
     widths: tuple[int, ...]
     group_grams: tuple[Array, ...]
+    #: groups without a tuning penalty: those of terms whose precisions many groups of rows share
+    exempt: frozenset[int] = frozenset()
     #: levels with too few rows to determine the variance of their group, by the group
     rare: Mapping[int, RareLevels] = field(default_factory=dict)
     n_outputs: int = 1
@@ -324,13 +326,15 @@ class Alone:
     """The terms with several groups, each as if it were the only one.
 
     ``effective`` has their groups' edf, zero for the others; ``covariance`` is that of the posterior of all
-    outputs, padded (D, r, r), of each batch. ``log_det`` is ``sum_d log |I + G_d W_d / noise|``, of which
-    ``effective`` is the gradient in log variances.
+    outputs, padded (D, r, r), of each batch. ``log_det`` is ``sum_d log |I + G_d W_d / noise|`` over the
+    terms with a tuning penalty, and ``penalised`` its gradient in log variances: their part of
+    ``effective``.
     """
 
     effective: Array
     covariance: tuple[Array, ...]
     log_det: float
+    penalised: Array
 
 
 @dataclass(frozen=True)
@@ -373,10 +377,16 @@ class PriorPrecision:
             posterior, logs = _inverses(precision.reshape(len(precision), shape[1] * shape[2], -1))
             posteriors.append(posterior)
             log_det -= float(logs.sum())
+            exempt = [int(groups[0]) in self.prior.exempt for groups in batch.groups]
+            if any(exempt):
+                log_det += float(logs[exempt].sum())
+                log_det += batch.n_outputs * float(np.linalg.slogdet(inverse[exempt])[1].sum())
             summed = np.einsum("dkikj->dij", posterior.reshape(shape))
             gain = batch.n_outputs * inverse - inverse @ summed @ inverse
             effective[batch.groups] += batch.traces(self.rho, gain)
-        return Alone(effective[:-1], tuple(posteriors), log_det)
+        penalised = effective[:-1].copy()
+        penalised[list(self.prior.exempt)] = 0.0
+        return Alone(effective[:-1], tuple(posteriors), log_det, penalised)
 
     def energy(self, mean: Array) -> Array:
         """``lambda_g ||theta_g||^2`` of each group: ``rho_g q' M_g q`` with ``q = W^-1 m``."""

@@ -426,7 +426,7 @@ def _linear_model(
         tuple(part.group_grams for part in compressed),
         n_outputs=n_outputs,
     )
-    prior = _with_rare_levels(problem, prior, integrated)
+    prior = _with_rare_levels(problem, _with_exempt(problem, prior), integrated)
     bounds = [np.log(term.precision / term.smallest_precision) for term in state.terms]
     bound = np.minimum(np.concatenate([np.empty(0), *bounds]), problem.reach)
     model = LinearModel(
@@ -459,6 +459,13 @@ def _rare_levels(term: Term, data_mass: Array, n_rows: float) -> RareLevels | No
     if not isinstance(term, LevelTerm) or not rare.any() or data_mass[rare].sum() > _RARE_MASS:
         return None
     return RareLevels(np.flatnonzero(enough)[None], np.flatnonzero(rare)[None])
+
+
+def _with_exempt(problem: Problem, prior: Prior) -> Prior:
+    """The prior without a tuning penalty for curves by group, of which every group is a repetition."""
+    grouped = [getattr(term, "grouped", False) for term in problem.terms]
+    groups = [range(part.start, part.stop) for k, part in enumerate(prior.groups) if grouped[k]]
+    return replace(prior, exempt=frozenset(g for part in groups for g in part))
 
 
 def _with_rare_levels(problem: Problem, prior: Prior, integrated: int | None) -> Prior:

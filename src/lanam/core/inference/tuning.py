@@ -121,8 +121,8 @@ class _Near:
 
     @classmethod
     def of(cls, model: LinearModel, hyper: Hyper, exact: Estimate) -> _Near:
-        # The penalty is that of the terms with several groups, each alone.
-        alone = _effective_alone(model, hyper, exact.penalty_gradient / model.tuning_penalty)
+        of_networks = model.prior.precision(hyper.log_rho).alone(model.gram, hyper.noise)
+        alone = _effective_alone(model, hyper, of_networks.effective)
         return cls(
             model,
             exact,
@@ -147,7 +147,7 @@ class _Near:
             log_likelihood=model.log_likelihood(mean, hyper.noise, levels),
             effective=self.shares * effective,
             energy=energy,
-            penalty_gradient=model.tuning_penalty * alone.effective,
+            penalty_gradient=model.tuning_penalty * alone.penalised,
             tuning_effective=self.tuning_shares * effective,
             tuning_energy=self.energy_shares * energy,
             rare=self.exact.rare,

@@ -130,7 +130,7 @@ def _products_alone(model: LinearModel, noise: float) -> Array:
     prior = model.prior
     result = np.zeros((prior.n_groups, prior.n_groups))
     for block, groups, grams in _terms(prior):
-        if len(grams) > 1:
+        if len(grams) > 1 and groups.start not in prior.exempt:
             gram = model.gram[block, block] / noise
             seen = np.linalg.solve(np.eye(len(gram)) + gram, gram)
             part = _times(grams, np.asarray(seen), prior.n_outputs)

@@ -17,7 +17,7 @@ from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.model.mixtures import GAUSSIAN, Mixture, integrated_noise
 from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import output_places
-from lanam.core.terms.knots import Knots, locate
+from lanam.core.terms.knots import LINEAR, Knots, locate
 
 _CHUNK_ROWS = 1 << 14
 
@@ -193,6 +193,25 @@ def _unknown_spreads(
         unknown = model.terms[k].unknown(columns)
         if model.terms[k].active and unknown.any():
             yield k, unknown, unknown_spread(model, k)
+
+
+def prior_std(term: FittedTerm) -> float:
+    """The standard deviation of a term's function by its prior, averaged over the data.
+
+    Where the term is straight along a column, of its slope, per unit of the column. Tables are made for
+    coordinates whose prior is standard normal.
+    """
+    assert term.entries is not None
+    axes = term.entries.axes
+    shape = tuple(map(len, axes))
+    table, mass = term.table.reshape(*shape, -1), term.data_mass.reshape(shape)
+    for k, axis in enumerate(axes):
+        if isinstance(axis, Knots) and axis.course == LINEAR:
+            first, last = axis.inside.start, axis.inside.stop - 1
+            run = float(axis.values[last] - axis.values[first])
+            rise = np.take(table, [last], axis=k) - np.take(table, [first], axis=k)
+            table, mass = rise / run, mass.sum(axis=k, keepdims=True)
+    return float(np.sqrt(np.sum(mass * np.square(table).sum(axis=-1))))
 
 
 def unknown_spread(model: FittedModel, index: int) -> Array:

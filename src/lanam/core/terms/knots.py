@@ -326,6 +326,11 @@ class Grid:
         """Whether all entries are knots."""
         return all(axis.n_single == 0 for axis in self.axes)
 
+    @property
+    def bends(self) -> bool:
+        """Whether functions are not known to be straight along some axis of knots."""
+        return any(isinstance(axis, Knots) and axis.course != LINEAR for axis in self.axes)
+
     def __len__(self) -> int:
         return math.prod(self.shape)
 

@@ -24,16 +24,20 @@ class Knowledge:
     keep: tuple[int, ...] = ()
     #: pairs of columns that are never tried, the smaller index first
     excluded: tuple[tuple[int, int], ...] = ()
+    #: columns whose curves, or lines, differ between groups, with the column that has the groups or, where
+    #: it is numeric, multiplies the curve
+    by: tuple[tuple[int, int], ...] = ()
+    slopes: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def periods(self) -> Mapping[int, float]:
         """The periods of cyclic columns."""
         return dict(self.cyclic)
 
-    @property
-    def shapes_terms(self) -> bool:
-        """Whether any term differs from what it would be without it."""
-        return bool(self.cyclic or self.linear or self.ordered)
+    @cached_property
+    def grouped(self) -> frozenset[tuple[int, int]]:
+        """The pairs of columns with curves or lines by group, the smaller index first."""
+        return frozenset((min(pair), max(pair)) for pair in (*self.by, *self.slopes))
 
     def of_noise(self) -> Knowledge:
         """What of it holds for a model of the noise: the shapes of columns."""

@@ -24,6 +24,9 @@ from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 
 #: Features per band of scales of a level's curve in a mixed term; of a surface, their square.
 _CURVE_FEATURES = 6
+#: The same of a group's curve, and fewer where groups are many: about this many of all.
+_GROUP_FEATURES = 10
+_MOST_FEATURES = 3000
 
 #: Of two categories a line is a walk.
 _SMALLEST_ORDER = 2
@@ -189,7 +192,8 @@ class MixedTerm:
     Knots of all columns have a joint network, as numeric columns have. At every level of one column (or
     where it is missing) the others have a function of their knots: tangent features of a network, with
     independent coefficients per level; and so on, down to one effect per cell of levels. Networks of the
-    same number of columns share precisions over all levels: they are shrunk together.
+    same number of columns share precisions over all levels: they are shrunk together. Where these are
+    ``grouped``, a known grouping of the rows, their curves have more features.
     """
 
     features: tuple[int, ...]
@@ -197,6 +201,7 @@ class MixedTerm:
     architecture: networks.Architecture
     prior_groups: str = "layer"
     pure: bool = True
+    grouped: bool = False
 
     joint = True
 
@@ -205,12 +210,23 @@ class MixedTerm:
         """The user-facing kind of the term."""
         return joint_kind(self.features)
 
+    @property
+    def _n_each(self) -> int:
+        """Features per band of a level's curve."""
+        if not self.grouped:
+            return _CURVE_FEATURES
+        n_levels = math.prod(max(axis.n_single, 1) for axis in self.entries.axes)
+        most = _MOST_FEATURES // (n_levels * len(self.architecture.scales))
+        return int(np.clip(most, 1, _GROUP_FEATURES))
+
     @cached_property
     def _networks(self) -> list[_Network]:
         """The network of all columns of knots, then those of fewer."""
         smooth = [k for k, axis in enumerate(self.entries.axes) if isinstance(axis, Knots)]
         return [
-            _Network(replace(self.architecture, n_inputs=size), self.entries.axes, chosen)
+            _Network(
+                replace(self.architecture, n_inputs=size), self.entries.axes, chosen, self._n_each
+            )
             for size in range(len(smooth), 0, -1)
             for chosen in combinations(smooth, size)
         ]
@@ -290,6 +306,8 @@ class _Network:
     architecture: networks.Architecture
     grid: tuple[Axis, ...]
     chosen: tuple[int, ...]
+    #: features per band of a level's curve
+    n_each: int = _CURVE_FEATURES
 
     @property
     def knots(self) -> list[Knots]:
@@ -313,8 +331,7 @@ class _Network:
         if len(self.chosen) == len(self.grid):
             return n_parameters
         n_points = math.prod(len(knots.points) for knots in self.knots)
-        few = min(_CURVE_FEATURES ** len(self.chosen), n_points)
-        return np.asarray(np.minimum(n_parameters, few))
+        return np.asarray(np.minimum(n_parameters, min(self.n_each ** len(self.chosen), n_points)))
 
     @property
     def group_index(self) -> NDArray[np.intp]:
