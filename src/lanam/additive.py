@@ -26,6 +26,7 @@ from lanam.arguments import read_interactions, read_options
 from lanam.batch_predict import OutputOptions, predict_files
 from lanam.cautions import cautions
 from lanam.chunked import in_chunks, require_in_memory
+from lanam.constraints import argument_of
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
@@ -211,7 +212,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             family = self._choose_family(data, inputs, session)
             rows = data.read(family)
             require_fitting(session.options.knowledge, rows.schema)
-            require_applicable(options, rows.encoding)
+            require_applicable(session.options, rows.encoding)
             refuse_given(rows.encoding.family, exposure, trials, offset)
             self._learn_classes(rows.encoding.classes)
             if checkpoint is not None:
@@ -387,7 +388,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 return self
             self._take_knowledge(session, self._schema.names, interactions=interactions)
             rows = data.read(self.family_, self._labels)
-            require_applicable(options, rows.encoding)
+            require_applicable(session.options, rows.encoding)
             first_stage = rows.encoding.to_core(self._model)
             self._train(session, rows, partial(fitting.fit_on, first_stage))
         self._warn_if_unfinished()
@@ -1297,8 +1298,14 @@ def refuse_given(
 
 
 def require_applicable(options: Options, encoding: Encoding) -> None:
-    """Refuse what the paper's solver and curvature have no form for: some options with several classes."""
+    """Refuse options that have no form for several classes, or for them in the paper's way."""
     n_classes = len(encoding.classes)
+    if options.knowledge.constraints and encoding.likelihood.n_outputs > 1:
+        raise InputError(
+            f"{{argument}} needs one function of each column, and y has {n_classes} classes with one each",
+            "set likelihood='ordinal' if the classes have an order, or fit one class against the others",
+            argument=argument_of(options.knowledge),
+        )
     if n_classes < 3:
         return
     trained, factored = SOLVERS[options.solver].trained, CURVATURES[options.curvature].factored

@@ -56,7 +56,9 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         As in :class:`LANAMRegressor`.
     learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         As in :class:`LANAMRegressor`.
-    categorical_features, cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots
+    categorical_features, monotonic_cst, shape_cst
+        As in :class:`LANAMRegressor`; constraints are on the log-odds of two or ordinal classes.
+    cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots
         As in :class:`LANAMRegressor`.
     max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from lanam.constraints import read_constraints, require_linearised, require_order
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.core.terms.knowledge import Knowledge
@@ -31,6 +32,7 @@ _ROUNDING = 1e-9
 
 #: What an argument makes of a column, for messages.
 _WHAT = {
+    "shape_cst": "a convex or concave shape",
     "cyclic": "a period",
     "linear": "a straight line",
     "ordered": "an order",
@@ -45,7 +47,8 @@ def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowle
     Examples
     --------
     >>> read_knowledge({"cyclic": {"hour": 24}, "keep": ["age"]}, ["age", "hour"])
-    Knowledge(cyclic=((1, 24.0),), linear=(), ordered=(), keep=(0,), excluded=(), by=(), slopes=())
+    Knowledge(cyclic=((1, 24.0),), linear=(), ordered=(), keep=(0,), excluded=(), by=(), slopes=(),
+              constraints=())
     >>> read_knowledge({"linear": ["wieght"]}, ["weight", "age"])
     Traceback (most recent call last):
         ...
@@ -66,12 +69,15 @@ def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowle
     _require_none_excluded(arguments.get("interactions"), excluded, names)
     curves = tuple(by.items())
     _require_once(curves, slopes, excluded, names)
-    return Knowledge(tuple(periods.items()), linear, tuple(orders), keep, excluded, curves, slopes)
+    constraints = read_constraints(arguments, periods, names)
+    settings = tuple(periods.items()), linear, tuple(orders), keep, excluded
+    return Knowledge(*settings, curves, slopes, constraints)
 
 
 def require_networks(options: Options) -> None:
     """Reject knowledge of columns for which trained and finite networks have no form."""
     known = options.knowledge
+    require_linearised(options)
     given = {
         "cyclic": known.cyclic,
         "linear": known.linear,
@@ -85,10 +91,9 @@ def require_networks(options: Options) -> None:
             continue
         if options.hidden_sizes is None and options.pair_hidden_sizes is None:
             return
-        trained = SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
         remedy = (
             "use solver='gauss-newton' and curvature='exact', the defaults"
-            if trained
+            if SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
             else "leave hidden_sizes and pair_hidden_sizes at 'auto'"
         )
         raise InputError(
@@ -116,8 +121,10 @@ def require_fitting(known: Knowledge, schema: Schema) -> None:
         ("by", [curve for curve, _ in known.by], NUMERIC),
         ("random_slopes", [line for line, _ in known.slopes], NUMERIC),
         ("random_slopes", [group for _, group in known.slopes], CATEGORICAL),
+        ("shape_cst", sorted(known.curved), NUMERIC),
     ):
         require_kind(columns, kind, schema, argument, _WHAT[argument])
+    require_order(known, schema)
     for argument, pairs in (("by", known.by), ("random_slopes", known.slopes)):
         for column in (schema.columns[group] for _, group in pairs):
             if column.lowest == column.highest and not column.missing:

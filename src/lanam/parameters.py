@@ -205,6 +205,8 @@ class Parameters:
     evidence_steps: int = field(default=30, metadata=integer(1))
     patience: int = field(default=4, metadata=integer(1))
     categorical_features: Any = "auto"
+    monotonic_cst: Any = None
+    shape_cst: Any = None
     cyclic: Any = None
     linear: Any = None
     ordered: Any = None

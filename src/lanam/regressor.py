@@ -145,6 +145,12 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     categorical_features : "auto" or sequence of columns, default="auto"
         Categorical columns, by name or index, in addition to string, boolean and categorical dtypes, which
         always are. Integers are numeric unless they are listed here.
+    monotonic_cst : dict of column to {1, -1, 0}, or array-like of these, default=None
+        Columns whose effect increases (1) or decreases (-1) with their values, or with the order of their
+        categories (``ordered``): so does every prediction, whatever the other columns are, and every
+        posterior draw. Constrained columns have no per-value effects. Not for more than two classes.
+    shape_cst : dict of column to {"convex", "concave"}, default=None
+        Numeric columns whose effect is convex or concave; they have no interactions.
     cyclic : dict of column to float, default=None
         Columns of cyclic quantities and their periods, for example ``{"hour": 24}``: values and slopes meet
         where the period ends, also in interactions, and values of other periods are the same. Cyclic and

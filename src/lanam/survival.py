@@ -67,6 +67,8 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         As in :class:`LANAMRegressor`; the solver "adam" and the curvature "kron" are not supported.
     pure, learning_rates, schedule, epochs, batch_size, evidence_steps, patience
         Of the solver "adam", and without effect here.
+    monotonic_cst, shape_cst
+        As in :class:`LANAMRegressor`; constraints are on the log hazard.
     cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots, max_iter, tol, n_restarts
         As in :class:`LANAMRegressor`.
     memory, n_jobs, random_state, verbose

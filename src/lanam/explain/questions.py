@@ -7,6 +7,7 @@ intervals at single values do not say where a maximum is, or whether a curve ris
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -61,7 +62,7 @@ class AskedCurve:
         values, mean, root = self._asked("derivative")
         kept = _apart(values)
         edges, steps = values[kept], np.diff(values[kept])
-        slopes = JointRoot(np.diff(root.table[kept], axis=0) / steps[:, None], root.factors)
+        slopes = replace(root, table=np.diff(root.table[kept], axis=0) / steps[:, None])
         means = np.diff(mean[kept], axis=0) / steps.reshape(-1, *[1] * (mean.ndim - 1))
         std = slopes.std().T.reshape(means.shape)
         draws = slopes.draws(_N_DRAWS)

@@ -34,6 +34,7 @@ from lanam.core.terms.knots import (
 )
 from lanam.core.terms.networks import ACTIVATIONS, Architecture
 from lanam.families import FAMILIES, GAUSSIAN, NOISE, find_family
+from lanam.storage.constraints import read_constrained, write_constrained
 from lanam.storage.errors import require
 from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
 from lanam.storage.values import decode, decode_all, encode
@@ -69,8 +70,8 @@ _NOISE = "noise "
 _SINGLE = ("likelihood", "noise_variance", "log_evidence", "stop_reason")
 _MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "noise_shape")
 #: Keys that files may lack: of models whose noise counts as known or whose likelihood has no parameters,
-#: and of older versions.
-_OPTIONAL = ("noise_df", "parameters")
+#: without constraints, and of older versions.
+_OPTIONAL = ("noise_df", "parameters", "constrained")
 _FIGURES = ("importance", "effective_parameters", "evidence")
 #: Types of the figures in the history that are read again, and those that must be finite. A constant target
 #: has no deviance to explain.
@@ -108,6 +109,7 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         "noise_shape": None if model.shape is None else model.shape.as_lists(),
         **({"noise_df": model.noise_df} if math.isfinite(model.noise_df) else {}),
         **({"parameters": list(model.parameters)} if model.parameters else {}),
+        **write_constrained(model, arrays, _write_entries),
     }
 
 
@@ -180,7 +182,12 @@ def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> Fi
         noise_df = fields.number("noise_df", _LEAST_DF)
     model = _read_sum(fields, likelihood, arrays, n_levels)
     own = _read_parameters(fields, model)
-    return replace(model, noise=noise, shape=shape, noise_df=noise_df, parameters=own)
+    model = replace(model, noise=noise, shape=shape, noise_df=noise_df, parameters=own)
+    if "constrained" not in fields.values:
+        return model
+    require(model.contrasts is None, "the constraints of several classes")
+    given = fields.values["constrained"], arrays, model, len(n_levels)
+    return replace(model, constrained=read_constrained(*given, _read_entries))
 
 
 def _read_parameters(fields: Fields, model: FittedModel) -> tuple[float, ...]:

@@ -6,13 +6,13 @@ saved and reloaded model is identical to the bit, from a small file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, fixed_point, slices
+from lanam.core.arrays import Array, fixed_point, slices, triangular_root
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Dropped
@@ -26,9 +26,17 @@ from lanam.core.terms.term import Term
 
 
 def assemble(
-    units: Units, problem: Problem, state: State, solution: Solution, dropped: Iterable[FittedTerm]
+    units: Units,
+    problem: Problem,
+    state: State,
+    solution: Solution,
+    dropped: Iterable[FittedTerm],
+    exact: Set[int] = frozenset(),
 ) -> FittedModel:
-    """The fitted model, without its history; ``dropped`` terms do not contribute."""
+    """The fitted model, without its history; ``dropped`` terms do not contribute.
+
+    The tables of ``exact`` columns are not truncated: differences of neighbours are constrained.
+    """
     scale, n_outputs = units.scale, units.likelihood.n_outputs
     contrasts = units.likelihood.contrasts
     if contrasts is not None:
@@ -44,7 +52,9 @@ def assemble(
         replace(
             _without_function(term, problem.data_mass[k]),
             mean=means[k],
-            table=fixed_point(scale * solution.tables[k]),
+            table=scale * solution.tables[k]
+            if not exact.isdisjoint(term.features)
+            else fixed_point(scale * solution.tables[k]),
             status=ACTIVE,
             importance=importances[k],
             effective_parameters=solution.effective[k],
@@ -97,22 +107,6 @@ def _beyond(problem: Problem, state: State, solution: Solution) -> float:
     if problem.n_rows is not None or solution.regression is None:
         return 0.0
     return (state.noise - 1.0) * solution.regression[1].log_likelihood
-
-
-def triangular_root(covariance: Array) -> Array:
-    """A lower triangular ``F`` with ``covariance = F F'``.
-
-    Computed from the correlations, because the intercept has another unit than the other coordinates.
-    """
-    scale = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(scale, scale)
-    try:
-        root = np.linalg.cholesky(correlation)
-    except np.linalg.LinAlgError:  # singular to rounding: slower, but stable
-        size, vectors = np.linalg.eigh(correlation)
-        factor = vectors * np.sqrt(np.maximum(size, 0.0))
-        root = np.asarray(np.linalg.qr(factor.T, mode="r")).T
-    return np.asarray(scale[:, None] * root)
 
 
 def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:

@@ -15,6 +15,7 @@ likewise.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -34,10 +35,18 @@ _BENT = 0.05
 _STRAIGHT_ON = 0.5
 
 
-def run_out(problem: Problem, state: State, solution: Solution) -> Solution:
-    """The solution with functions that run out beyond the data."""
+def run_out(
+    problem: Problem, state: State, solution: Solution, curved: Collection[int] = ()
+) -> Solution:
+    """The solution with functions that run out beyond the data.
+
+    Those of ``curved`` columns, which are convex or concave, go on at their last slope: held at their last
+    value, they would not be.
+    """
     terms = [
-        _extended(term, estimate, mean, table, mass)
+        _at_last_slope(term, estimate, mean, table)
+        if not term.joint and term.features[0] in curved
+        else _extended(term, estimate, mean, table, mass)
         for term, estimate, mean, table, mass in zip(
             problem.terms,
             state.terms,
@@ -142,6 +151,31 @@ def _other_groups(term: Term, estimate: TermState) -> list[Array]:
     others = np.indices(shape)[pooled[0]].ravel() == shape[pooled[0]] - 1
     own = np.flatnonzero(np.any(features[others] != 0.0, axis=0))
     return [features[:, own] * others[:, None]]
+
+
+def _at_last_slope(term: Term, estimate: TermState, mean: Array, table: Array) -> _Extended:
+    """A function that goes on along its last slope on either side, with increments along a line, too."""
+    knots = term.entries
+    assert isinstance(knots, Knots)
+    scale = 1.0 / np.sqrt(estimate.precision[term.group_index])
+    n_points, inside = len(knots.points), knots.inside
+    lines, increments = np.eye(len(knots)), np.zeros((len(knots), 2))
+    ends = (
+        (slice(0, inside.start), inside.start, 1),
+        (slice(inside.stop, n_points), inside.stop - 1, -1),
+    )
+    for side, (beyond, end, inward) in enumerate(ends):
+        distance = knots.points[beyond] - knots.points[end]
+        step = knots.points[end + inward] - knots.points[end]
+        lines[beyond] = 0.0
+        lines[beyond, end] = 1.0 - distance / step
+        lines[beyond, end + inward] = distance / step
+        if len(distance):
+            size = np.linalg.norm(
+                (estimate.jacobian[beyond] - estimate.jacobian[end]) * scale, axis=1
+            )
+            increments[beyond, side] = np.abs(distance) * np.max(size / np.abs(distance))
+    return _Extended(lines @ mean, lines @ table, increments)
 
 
 def _edges(knots: Knots) -> IntArray:

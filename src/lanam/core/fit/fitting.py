@@ -32,6 +32,7 @@ from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.likelihoods import Likelihood
+from lanam.core.model.constraining import constrain
 from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredPair
 from lanam.core.model.scoring import log_noise_factors
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
@@ -149,7 +150,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             stage = refit_noise(stage, run)
         quick = _hurried(stage)
         solution = run.prepared.solver.solution(stage.problem, stage.state, quick=quick)
-        solution = run_out(stage.problem, stage.state, solution)
+        solution = run_out(stage.problem, stage.state, solution, options.knowledge.curved)
     diagnostics, bands = _diagnosed(stage, run, solution, rng)
     dropped = [unused(*item) for item in prepared.unused.items()]
     # Dropped pairs are not terms: their status is in the table of scores.
@@ -158,13 +159,19 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
         for gone in stage.dropped
         if not gone.term.joint
     ]
-    model = assemble(prepared.units, stage.problem, stage.state, solution, dropped)
+    known = options.knowledge
+    at = prepared.units, stage.problem, stage.state
+    model = assemble(*at, solution, dropped, known.constrained)
+    model = constrain(model, known.constraints)
     reason, gross_errors = stage.reason, robust.found(stage, run)
     if _noise_is_learned(stage, options):
         try:
             # Leverages are those at the hyperparameters of the fit.
             given = solution.given or solution
-            at_fit = assemble(prepared.units, stage.problem, stage.state, given, dropped)
+            if known.constraints:  # which are not of the network's course beyond the data
+                given = run_out(stage.problem, stage.state, given, known.curved)
+            at_fit = assemble(*at, given, dropped, known.constrained)
+            at_fit = constrain(at_fit, known.constraints)
             learned = _learn_noise(at_fit, robust.regular_rows(gross_errors, run), run, rng)
             model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:

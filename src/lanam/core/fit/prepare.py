@@ -274,8 +274,10 @@ def prepare(
             if dispersed and not likelihood.quadratic:
                 heavy = likelihood.with_variance(1.0) is not None
                 few = summary.n_rows / (_RECURRING_AMOUNTS if heavy else _RECURRING)
-            # A value that differs from its neighbours is no part of a line, nor of a cycle.
-            if column.n_values <= few and knots.course == SMOOTH:
+            # A value that differs from its neighbours is no part of a line, nor of a cycle, nor of a curve
+            # that only rises.
+            smooth = knots.course != SMOOTH or feature in known.constrained
+            if column.n_values <= few and not smooth:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     terms += grouped_terms(summary, options, categories, unused)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)

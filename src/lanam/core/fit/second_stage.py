@@ -72,7 +72,7 @@ def _search(
     known, active = run.options.knowledge, _active_pairs(stage)
     # Curves by group were tried with the columns.
     by_group = known.grouped - active
-    allowed = [pair for pair in pairs if pair not in known.excluded and pair not in by_group]
+    allowed = [pair for pair in pairs if not known.excludes(pair) and pair not in by_group]
     usable = [pair for pair in allowed if not unused.keys() & set(pair)]
     search = _PairSearch.of(run, asked, usable, _active_pairs(stage))
     first: dict[Pair, float] = {}
@@ -106,7 +106,8 @@ def _search(
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     scored = search.describe(first, scores, stage, run.is_out_of_time())
-    others = dict.fromkeys(known.excluded, EXCLUDED) | dict.fromkeys(by_group, UNSUPPORTED)
+    others = {pair: EXCLUDED for pair in pairs if known.excludes(pair)}
+    others |= dict.fromkeys(by_group, UNSUPPORTED)
     rest = tuple(ScoredPair(pair, 0.0, others[pair]) for pair in pairs if pair in others)
     return stage, scored + _unusable(allowed, unused) + rest
 

@@ -40,6 +40,8 @@ class JointRoot:
     #: (C, r, k) with C = 1 unless there are several classes
     factors: Array
     own_variance: Array | None = None
+    #: of a function that obeys constraints, draws of its coordinates (r, M), which no root makes
+    projected: Array | None = None
 
     def at(self, entries: slice | NDArray[np.int_] | NDArray[np.bool_]) -> JointRoot:
         """The same at some of the entries."""
@@ -57,14 +59,20 @@ class JointRoot:
         return np.asarray(np.sqrt(variances + own))
 
     def draws(self, n_draws: int) -> Array:
-        """Deviations (C, B, n_draws) of draws of the whole function from its mean."""
+        """Deviations (C, B, n_draws) of draws of the whole function from its mean.
+
+        Under constraints there are as many as were projected.
+        """
         parts = [deviations for _, deviations in self.in_chunks(n_draws)]
         return np.concatenate(parts, axis=1)
 
     def in_chunks(self, n_draws: int) -> Iterator[tuple[slice, Array]]:
         """The same in chunks of entries."""
         rng = np.random.default_rng(0)
-        coordinates = self.factors @ self._normals(n_draws, rng)
+        if self.projected is None:
+            coordinates = self.factors @ self.normals(n_draws, rng)
+        else:
+            coordinates, n_draws = self.projected[None], self.projected.shape[1]
         for part in self._chunks(n_draws):
             deviations = self.table[part] @ coordinates
             if self.own_variance is not None:
@@ -72,7 +80,7 @@ class JointRoot:
                 deviations += own_std * rng.standard_normal(deviations.shape)
             yield part, deviations
 
-    def _normals(self, n_draws: int, rng: np.random.Generator) -> Array:
+    def normals(self, n_draws: int, rng: np.random.Generator) -> Array:
         """``w`` (k, n_draws), with stratified norms."""
         n_outputs = len(self.factors)
         products = np.zeros((n_outputs, self.table.shape[1], n_draws))
@@ -106,7 +114,10 @@ def joint_root(model: FittedModel, index: int) -> JointRoot:
     contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts
     outputs = root.reshape(contrasts.shape[1], table.shape[1], root.shape[1])
     factors = np.asarray(np.tensordot(contrasts, outputs, axes=1))
-    return JointRoot(table, factors, term.own_variance)
+    projected = None
+    if model.constrained is not None:
+        projected = model.constrained.deviations_of(model.blocks[index])
+    return JointRoot(table, factors, term.own_variance, projected)
 
 
 def with_stratified_norms(draws: Array) -> Array:

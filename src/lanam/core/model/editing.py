@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.interpolate import BSpline, make_interp_spline
 
 from lanam.core.arrays import Array, IntArray, fixed_point
-from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.model.fitted import FittedModel, FittedTerm, importance_at
 from lanam.core.terms.knots import Categories, Grid, Knots, Levels
 
 #: A sparse matrix, for which scipy has no types.
@@ -156,7 +156,7 @@ def _changed(
         own_variance=None
         if term.own_variance is None
         else np.asarray(change.multiply(change) @ term.own_variance),
-        importance=_importance(term, mass.ravel(), mean),
+        importance=importance_at(term, mass.ravel(), mean),
         edited=edited | (before > 0.0),
     )
     terms = (*model.terms[:index], changed, *model.terms[index + 1 :])
@@ -197,16 +197,6 @@ def _missing_variance(
 def _has_effect(term: FittedTerm) -> bool:
     tables = (term.mean, term.table, term.coupling, term.own_variance)
     return term.active and any(table is not None and bool(table.any()) for table in tables)
-
-
-def _importance(term: FittedTerm, data_mass: Array, mean: Array) -> float:
-    """Mean absolute contribution: the fit's, times the ratio of those at the entries."""
-
-    def at_entries(mass: Array, mean: Array) -> float:
-        return float((mass @ np.abs(mean.reshape(len(mean), -1))).mean())
-
-    before = at_entries(term.data_mass, term.mean)
-    return at_entries(data_mass, mean) * (term.importance / before if before > 0.0 else 1.0)
 
 
 # entries

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from lanam.core.arrays import Array, Intercept, slices
 from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Entries, Grid, Knots
 from lanam.core.terms.networks import Architecture
+
+if TYPE_CHECKING:
+    from lanam.core.model.constrained import ConstrainedPosterior
 
 ACTIVE = "active"
 UNSUPPORTED = "dropped: not supported by the data"
@@ -167,6 +170,8 @@ class FittedModel:
     parameters: tuple[float, ...] = ()
     #: how far the rows determine the fit; None for models from files
     diagnostics: Diagnostics | None = None
+    #: the posterior of the coordinates under constraints, of which ``cov_cholesky`` has the covariance
+    constrained: ConstrainedPosterior | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -206,3 +211,13 @@ class FittedModel:
     def covariance(self) -> Array:
         """Posterior covariance (R + 1, R + 1) of all coordinates."""
         return np.asarray(self.cov_cholesky @ self.cov_cholesky.T)
+
+
+def importance_at(term: FittedTerm, data_mass: Array, mean: Array) -> float:
+    """Mean absolute contribution of a changed term: the fit's, times the ratio of those at the entries."""
+
+    def at_entries(mass: Array, mean: Array) -> float:
+        return float((mass @ np.abs(mean.reshape(len(mean), -1))).mean())
+
+    before = at_entries(term.data_mass, term.mean)
+    return at_entries(data_mass, mean) * (term.importance / before if before > 0.0 else 1.0)

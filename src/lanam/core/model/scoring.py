@@ -323,6 +323,14 @@ def held_table(term: FittedTerm) -> Array:
     return result
 
 
+def coordinate_draws(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Array:
+    """Posterior draws of all coordinates (R + 1, n_samples), relative to the means."""
+    normal = rng.standard_normal((len(model.cov_cholesky), n_samples))
+    if model.constrained is None:
+        return np.asarray(model.cov_cholesky @ normal)
+    return model.constrained.deviations(model.constrained.free_cholesky @ normal)
+
+
 def sample_links(
     model: FittedModel,
     columns: Array,
@@ -334,7 +342,7 @@ def sample_links(
 
     Of the sum of some ``terms`` without the intercept, if these are given.
     """
-    draws = model.cov_cholesky @ rng.standard_normal((len(model.cov_cholesky), n_samples))
+    draws = coordinate_draws(model, n_samples, rng)
     independent = {
         k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
         for k, term in enumerate(model.terms)

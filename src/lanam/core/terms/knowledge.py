@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from lanam.core.terms.constraints import Constraint
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -28,6 +30,8 @@ class Knowledge:
     #: it is numeric, multiplies the curve
     by: tuple[tuple[int, int], ...] = ()
     slopes: tuple[tuple[int, int], ...] = ()
+    #: monotone, convex and concave columns
+    constraints: tuple[Constraint, ...] = ()
 
     @cached_property
     def periods(self) -> Mapping[int, float]:
@@ -38,6 +42,20 @@ class Knowledge:
     def grouped(self) -> frozenset[tuple[int, int]]:
         """The pairs of columns with curves or lines by group, the smaller index first."""
         return frozenset((min(pair), max(pair)) for pair in (*self.by, *self.slopes))
+
+    @cached_property
+    def curved(self) -> frozenset[int]:
+        """Convex and concave columns, which have no interactions."""
+        return frozenset(each.feature for each in self.constraints if each.curved)
+
+    @cached_property
+    def constrained(self) -> frozenset[int]:
+        """Columns with constraints, which have no per-value effects."""
+        return frozenset(each.feature for each in self.constraints)
+
+    def excludes(self, pair: tuple[int, int]) -> bool:
+        """Whether a pair is never tried."""
+        return pair in self.excluded or not self.curved.isdisjoint(pair)
 
     def of_noise(self) -> Knowledge:
         """What of it holds for a model of the noise: the shapes of columns."""
