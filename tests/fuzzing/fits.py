@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from lanam import LANAMClassifier, LANAMRegressor
+from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
 from lanam.core.fit import prepare
 from lanam.core.rows import quadratics, sketches, statistics, summaries
 from lanam.errors import Message
@@ -30,6 +30,14 @@ from tests.fuzzing.usage import explain, predict, write
 #: Large tables are rare: each costs as much as a hundred small ones.
 SIZES = {50: 0.62, 700: 0.3, 5_000: 0.07, 70_000: 0.01}
 FAMILIES = ("gaussian", "poisson", "bernoulli", "classes")
+
+#: Of each of these, others of the same kind of target that a case may have instead.
+RELATIVES = {
+    "gaussian": ("student", "lognormal", "gamma", "tweedie", "survival"),
+    "poisson": ("negative_binomial", "binomial"),
+    "bernoulli": ("ordinal",),
+    "classes": ("ordinal",),
+}
 
 #: Numbers of rows at which the code takes another way, and lower ones: small tables then take it, too.
 THRESHOLDS = (
@@ -194,6 +202,27 @@ def poisson(rng, f, exposure):
     return rng.poisson(np.minimum(rate, 1e12))
 
 
+def related(rng, family, y, f, roles):
+    """The target of a family from that of another, and the roles of further columns."""
+    if family in ("lognormal", "gamma", "tweedie"):
+        level = np.exp(np.clip(f * rng.choice([0.0, 1.0, 3.0]), -30.0, 30.0))
+        y = level * rng.choice([1e-8, 1.0, 1e9]) * rng.gamma(rng.choice([0.3, 5.0]), size=len(f))
+        if family == "tweedie":
+            y = np.where(rng.random(len(f)) < rng.choice([0.0, 0.4, 0.98]), 0.0, y)
+        elif rng.random() < 0.1:
+            y = np.round(y)
+    elif family == "binomial":
+        roles = {name: values for name, values in roles.items() if name != "exposure"}
+        roles["trials"] = y + rng.integers(0, rng.choice([2, 50]), len(y))
+    elif family == "survival":
+        time = rng.exponential(np.exp(np.clip(f, -20.0, 20.0))) * rng.choice([1e-6, 1.0, 1e6])
+        end = np.quantile(time, rng.choice([0.02, 0.7, 1.0]))
+        time = np.round(time, 2) if rng.random() < 0.3 else time
+        roles["event"] = np.where(time < end, rng.integers(1, rng.choice([2, 4]), len(f)), 0)
+        y = np.minimum(time, end)
+    return y, roles
+
+
 def labels(rng, f, n_classes):
     """Classes: balanced or rare, noisy or separated."""
     noisy = f + rng.choice([0.0, 0.3, 3.0]) * rng.standard_normal(len(f))
@@ -229,6 +258,10 @@ class Case:
         shared = {"interactions": self.interactions, "random_state": self.seed, "n_jobs": 1}
         if self.family in ("bernoulli", "classes"):
             return LANAMClassifier(**shared)
+        if self.family == "ordinal":
+            return LANAMClassifier(likelihood="ordinal", **shared)
+        if self.family == "survival":
+            return LANAMSurvival(**shared)
         return LANAMRegressor(likelihood=self.family, **shared)
 
 
@@ -251,6 +284,10 @@ def case(k, seed, n_rows=None):
         y = poisson(rng, f, exposure)
     else:
         y = labels(rng, f, 2 if family == "bernoulli" else int(rng.integers(3, 7)))
+    other = np.random.default_rng([seed, k, 2])
+    if other.random() < 0.5:
+        family = str(other.choice(RELATIVES[family]))
+        y, roles = related(other, family, y, f, roles)
     named = [(X.columns[0], X.columns[-1])] if X.shape[1] > 1 else 1
     interactions = ("auto", "auto", 0, 2, named)[rng.integers(5)]
     from_files, lowered = bool(rng.random() < 0.3), bool(rng.random() < 0.3 and n >= 700)
@@ -263,6 +300,10 @@ def case(k, seed, n_rows=None):
 def fitted(one, folder):
     """The model of a case."""
     model = one.estimator()
+    if one.family == "survival":
+        whole = one.X.assign(time=one.y, **one.roles)
+        weight = {"sample_weight": "sample_weight"} if "sample_weight" in one.roles else {}
+        return model.fit(whole, event="event", time="time", **weight)
     if not one.from_files:
         return model.fit(one.X, one.y, **one.roles)
     whole = one.X.assign(target=one.y, **one.roles)

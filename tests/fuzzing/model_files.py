@@ -24,7 +24,7 @@ from tests.fuzzing.usage import use
 from tests.storage.cases import NAMES, case
 from tests.storage.hostile import put_together
 
-GOLDEN = tuple(sorted((Path(__file__).parents[1] / "storage" / "golden").glob("*.lanam")))
+GOLDEN = tuple(sorted((Path(__file__).parents[1] / "storage" / "golden").rglob("*.lanam")))
 SOURCES = (*(path.stem for path in GOLDEN), *NAMES)
 
 #: The memory that a file may take, in bytes for each of its own, and for a small one.

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from lanam.data import CATEGORICAL
-from lanam.explain import explain_portable
 from lanam.report.material import gather
 from lanam.report.page import page_data
 from lanam.storage import from_bytes, of_estimator, to_bytes
@@ -83,9 +82,27 @@ def require_positive(what, std):
         raise WrongAnswerError(f"{what}: a negative one")
 
 
+def predict_curves(model, X):
+    """Survival and incidences with their intervals, and what follows from them."""
+    survival, interval = model.predict_survival_function(X, return_interval=True)
+    require_ordered("survival", np.stack([np.zeros_like(survival), survival], -1))
+    require_ordered("survival", np.stack([survival, np.ones_like(survival)], -1))
+    require_ordered("intervals of survival", interval)
+    total = sum(model.predict_cumulative_incidence(X, cause) for cause in model.causes_)
+    if np.abs(total - (1.0 - survival)).max() > 1e-6:
+        raise WrongAnswerError("incidences do not sum to one minus survival")
+    require_finite("risks", model.predict(X))
+    require_positive("restricted means", model.predict_rmst(X))
+    if np.isnan(model.predict_quantile(X, 0.5)).any():
+        raise WrongAnswerError("a quantile is nan")
+
+
 def predict(model, X):
     """Predictions with their uncertainties."""
-    if hasattr(model, "classes_"):
+    if hasattr(model, "causes_"):
+        predict_curves(model, X)
+        model = model.for_cause(model.causes_[0])
+    elif hasattr(model, "classes_"):
         proba = model.predict_proba(X)
         require_ordered("probabilities", np.stack([np.zeros_like(proba), proba], -1))
         if np.abs(proba.sum(axis=1) - 1.0).max() > 1e-6:
@@ -96,6 +113,7 @@ def predict(model, X):
             _if_enough(lambda: model.predict_set(X, 0.5))
     else:
         exposure = {"exposure": 2.0} if model.family_.takes_exposure else {}
+        exposure |= {"trials": 5.0} if model.family_.takes_trials else {}
         mean, std = model.predict(X, return_std=True, **exposure)
         require_finite("predictions", mean)
         require_positive("standard deviations", std)
@@ -120,6 +138,8 @@ def _if_enough(intervals):
 
 def explain(model, X):
     """Explanations, of all rows together and of each."""
+    if hasattr(model, "causes_"):
+        model = model.for_cause(model.causes_[0])
     whole = model.explain_global()
     for term in whole:
         require_finite(f"the function of {term.name!r}", term.mean)
@@ -150,6 +170,9 @@ _NOT_IN_SQL = ("databases have at most", "cannot be written in SQL: use larger u
 
 def write(model):
     """Everything that is written: exports, the page of the report, the file itself."""
+    from_bytes(to_bytes(of_estimator(model)))
+    if hasattr(model, "causes_"):
+        model = model.for_cause(model.causes_[0])
     for to in ("json", "csv"):
         model.export(None, to=to)
     try:
@@ -159,7 +182,7 @@ def write(model):
             raise
     size = np.size(model._model.intercept)
     normals = np.random.default_rng(0).standard_normal((10, size)) if size > 1 else None
-    portable = explain_portable(model._model, model._schema, model._labels)
+    portable = model._portable
     more = {
         "title": None,
         "coverage": 0.95,
@@ -169,7 +192,6 @@ def write(model):
         "part": "",
     }
     page_data(gather(model, portable=portable, schema=model._schema, normals=normals, **more))
-    from_bytes(to_bytes(of_estimator(model)))
 
 
 def use(model, X=None, *, thorough=True):

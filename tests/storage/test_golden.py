@@ -12,12 +12,14 @@ import pytest
 
 import lanam
 from lanam.editing import edit_words
+from lanam.families import FAMILIES, NOISE
 from lanam.storage.container import VERSION, unpack
 from lanam.storage.saved import READERS
 from tests.storage.golden.make import answers, rows
 
 FOLDER = Path(__file__).parent / "golden"
 FILES = sorted(FOLDER.glob("*.lanam"))
+OF_FAMILIES = sorted((FOLDER / "families").glob("*.lanam"))
 
 
 def test_every_version_has_its_files():
@@ -28,8 +30,14 @@ def test_every_version_has_its_files():
         assert path.read_bytes()[8] == int(path.stem.split("-")[1])
 
 
+def test_every_family_has_its_file():
+    kinds = {path.stem.split("-")[0] for path in (*OF_FAMILIES, *FILES)}
+    kinds = kinds - {"regressor", "classifier"} | {"gaussian", "softmax"}
+    assert kinds == set(FAMILIES) - {NOISE.name}
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*FILES, *OF_FAMILIES], ids=lambda path: path.stem)
 def test_predictions_are_unchanged(path):
     model = lanam.load(path)
     known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
