@@ -170,8 +170,6 @@ def test_onnx(fitted):
     onnxruntime = pytest.importorskip("onnxruntime")
 
     X = problem(fitted.family_.name)[0].iloc[:40]
-    if fitted.family_.name == "tweedie":
-        pytest.skip("has no hook")
     session = onnxruntime.InferenceSession(fitted.export(None, to="onnx"))
     feed = {
         "a": X["a"].to_numpy(),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaln, logsumexp, ndtri
+from scipy.special import gammainc, gammaln, ndtri
 
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
@@ -106,7 +106,8 @@ def log_series(y: Array, phi: Array, power: float) -> Array:
         first = np.maximum(np.floor(peak[part] - half[part].max()), 1.0)
         j = first[:, None] + np.arange(2.0 * half[part].max() + 1.0)
         terms = j * log_z[part, None] - gammaln(1.0 + j) - gammaln(alpha * j)
-        result[part] = logsumexp(terms, axis=1)
+        largest = terms.max(axis=1)
+        result[part] = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
         start += len(part)
     return result
 

@@ -34,8 +34,10 @@ from lanam.core.rows.statistics import (
 )
 from lanam.core.rows.tables import Totals
 
-#: The distance of neighbouring parameters in logarithms.
+#: The largest and smallest distance of neighbouring parameters in logarithms. In between it is one standard
+#: deviation: the objective bends over more, and rounding matters over less.
 _STEP = 0.02
+_LEAST_STEP = 1e-4
 #: The largest step, and the number of steps.
 _REACH = 1.5
 _MOST_STEPS = 20
@@ -93,15 +95,18 @@ def fit_parameters(rows: AnyRows, around: Around, leverage: float) -> Likelihood
         return likelihood.with_parameters(np.exp(moved).tolist())
 
     best, value = logs, -np.inf
+    steps, gradient = np.full(len(logs), _STEP), np.zeros(len(logs))
     for _ in range(_MOST_STEPS):
-        candidates = list(map(at, _neighbours(logs)))
+        candidates = list(map(at, _neighbours(logs, steps)))
         (sums,) = rows.total(partial(_objectives, around, candidates, leverage))
-        if not (np.isfinite(sums).all() and sums[0] >= value):  # too far
+        if np.isfinite(sums).all() and sums[0] >= value:
+            best, value = logs, float(sums[0])
+            gradient, hessian = _derivatives(sums, steps)
+            logs = np.clip(best + _newton(gradient, hessian), low, high)
+            curvature = np.maximum(np.abs(np.diag(hessian)), np.finfo(float).tiny)
+            steps = np.clip(1.0 / np.sqrt(curvature), _LEAST_STEP, _STEP)
+        else:  # too far
             logs = 0.5 * (best + logs)
-            continue
-        best, value = logs, float(sums[0])
-        gradient, hessian = _derivatives(sums, len(logs))
-        logs = np.clip(best + _newton(gradient, hessian), low, high)
         if gradient @ (logs - best) < _TOL:
             break
     return at(best)
@@ -115,24 +120,24 @@ def _newton(gradient: Array, hessian: Array) -> Array:
     return np.asarray(step * min(1.0, _REACH / max(float(np.abs(step).max(initial=0.0)), 1e-300)))
 
 
-def _neighbours(logs: Array) -> list[Array]:
+def _neighbours(logs: Array, steps: Array) -> list[Array]:
     """The point itself; one step down and up along each axis; and up along each pair of axes."""
-    steps = _STEP * np.eye(len(logs))
-    along = [logs + sign * step for step in steps for sign in (-1.0, 1.0)]
-    return [logs, *along, *(logs + first + second for first, second in combinations(steps, 2))]
+    moves = np.diag(steps)
+    along = [logs + sign * move for move in moves for sign in (-1.0, 1.0)]
+    return [logs, *along, *(logs + first + second for first, second in combinations(moves, 2))]
 
 
-def _derivatives(values: Array, size: int) -> tuple[Array, Array]:
+def _derivatives(values: Array, steps: Array) -> tuple[Array, Array]:
     """Gradient and Hessian from the values at the neighbours."""
+    size = len(steps)
     centre, down, up = values[0], values[1 : 2 * size + 1 : 2], values[2 : 2 * size + 1 : 2]
-    gradient = (up - down) / (2.0 * _STEP)
-    hessian = np.diag((up - 2.0 * centre + down) / _STEP**2)
+    # In units of the steps first.
+    gradient, hessian = 0.5 * (up - down), np.diag(up - 2.0 * centre + down)
     for (i, j), both in zip(combinations(range(size), 2), values[2 * size + 1 :], strict=True):
-        # Of both steps at once: f + (g_i + g_j) s + (h_ii + h_jj + 2 h_ij) s^2 / 2.
-        linear = (gradient[i] + gradient[j]) * _STEP
-        bend = 2.0 * (both - centre - linear) / _STEP**2
-        hessian[i, j] = hessian[j, i] = 0.5 * (bend - hessian[i, i] - hessian[j, j])
-    return gradient, hessian
+        # Of both steps at once: f + g_i + g_j + (h_ii + h_jj + 2 h_ij) / 2.
+        bend = both - centre - gradient[i] - gradient[j]
+        hessian[i, j] = hessian[j, i] = bend - 0.5 * (hessian[i, i] + hessian[j, j])
+    return gradient / steps, hessian / np.outer(steps, steps)
 
 
 def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
