@@ -216,6 +216,13 @@ TREES = family(
         line=DASHED,
     ),
     Model("lightgbm-grid", ALL, "LightGBM", "boosted trees, the paper's grid", theirs="lightgbm"),
+    Model(
+        "catboost",
+        ALL,
+        "CatBoost (one fit)",
+        "boosted symmetric trees, one fit with early stopping",
+        line=DOTTED,
+    ),
 )
 MODELS = {
     model.name: model
