@@ -76,21 +76,22 @@ def test_names_that_are_numbers_are_names():
         ([(0, 10**30)], "and X has columns 0 to 3"),
         ([(-1, 0)], "interactions has the column -1, and X has columns 0 to 3"),
         ([(np.int64(0), np.int64(9))], "interactions has the column 9, and X has columns 0 to 3"),
-        (("age", "bmi"), "'age' is not a pair: write [('age', 'bmi')] for one pair"),
-        (["age", "bmi"], "'age' is not a pair: write [('age', 'bmi')] for one pair"),
-        (["ab"], "'ab' is not a pair"),
-        ((0, 1), "0 is not a pair: write [('age', 'bmi')] for one pair"),
-        (np.array([0, 1]), "0 is not a pair"),
-        ([("age",)], "('age',) is not a pair"),
-        ([("age", "bmi", "bp")], "('age', 'bmi', 'bp') is not a pair"),
-        ([()], "() is not a pair"),
-        ([None], "None is not a pair"),
-        ([[("age", "bmi")]], "[('age', 'bmi')] is not a pair"),
+        (("age", "bmi"), "'age' is neither: write [('age', 'bmi')] for one pair"),
+        (["age", "bmi"], "'age' is neither: write [('age', 'bmi')] for one pair"),
+        (["ab"], "'ab' is neither"),
+        ((0, 1), "0 is neither: write [('age', 'bmi')] for one pair"),
+        (np.array([0, 1]), "0 is neither"),
+        ([("age",)], "('age',) is neither"),
+        ([("age", "bmi", "bp", "sex")], "('age', 'bmi', 'bp', 'sex') is neither"),
+        ([("age", "bmi", 0)], "has the triple ('age', 'bmi', 0): a column has no interaction with"),
+        ([()], "() is neither"),
+        ([None], "None is neither"),
+        ([[("age", "bmi")]], "[('age', 'bmi')] is neither"),
         ([[("age", "bmi"), ("sex", "bp")]], "has ('age', 'bmi') for a column: use its name"),
         (np.zeros((2, 2, 2)), "for a column: use its name, or its index from 0"),
         ([("age", "age")], "has the pair ('age', 'age'): a column has no interaction with itself"),
         ([("age", 0)], "has the pair ('age', 0): a column has no interaction with itself"),
-        ([{"age"}], "{'age'} is not a pair"),
+        ([{"age"}], "{'age'} is neither"),
         ([(0.0, 1.0)], "interactions has 0.0 for a column: use its name, or its index from 0"),
         (np.array([[0.0, 1.0]]), "interactions has 0.0 for a column"),
         ([(True, 2)], "interactions has True for a column: use its name, or its index from 0"),
@@ -122,6 +123,16 @@ def test_invalid_values(value, message):
     with pytest.raises(ValueError, match=r"^interactions") as error:
         read_interactions(value, NAMES)
     assert message in str(error.value)
+
+
+def test_triples():
+    assert read_interactions([("bp", "age", "bmi"), ("age", "sex")], NAMES) == ((0, 1), (0, 2, 3))
+
+
+def test_no_more_columns_than_the_largest_order():
+    message = r"has the triple .* and max_order=2 is the largest .*: set max_order=3"
+    with pytest.raises(ValueError, match=message):
+        read_interactions([("bp", "age", "bmi")], NAMES, 2)
 
 
 def test_long_lists_of_columns_are_cut():

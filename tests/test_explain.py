@@ -15,7 +15,7 @@ from lanam.core.terms import knots as core_knots
 from lanam.data import learn_schema
 from lanam.explain import explain_global
 from lanam.explain.ranges import data_histogram
-from lanam.interactions import describe_pairs
+from lanam.interactions import describe_interactions
 from lanam.plot import plot_shapes
 from lanam.summary import summarise
 
@@ -198,7 +198,7 @@ def test_the_standard_deviation_of_the_importance():
     assert shape.importance_std == pytest.approx(0.1 * 2.0, rel=0.15)
     np.testing.assert_allclose(shape.std, 0.1 * np.abs(line))
     np.testing.assert_array_equal(shape.inside, np.abs(line) <= 3.0)
-    pairs = describe_pairs(model, schema, "evidence")
+    pairs = describe_interactions(model, schema, "evidence")
     (row,) = summarise(model, schema, pairs, estimator="E", n_rows=4).rows
     assert row["importance_band"] == pytest.approx(2.0 * shape.importance_std)
 

@@ -15,7 +15,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global, explain_local
-from lanam.interactions import describe_pairs
+from lanam.interactions import describe_interactions
 from lanam.summary import summarise
 from tests.core import in_memory
 
@@ -304,7 +304,7 @@ class TestHighCardinality:
         shape = explain_global(model, schema)["street"]
         # Both are accurate to about 5%.
         assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
-        pairs = describe_pairs(model, schema, "evidence")
+        pairs = describe_interactions(model, schema, "evidence")
         rows = summarise(model, schema, pairs, estimator="E", n_rows=9).rows
         (band,) = [row["importance_band"] for row in rows if row["term"] == "street"]
         assert band == pytest.approx(2.0 * shape.importance_std)
@@ -662,7 +662,7 @@ class TestClasses:
 
     def test_the_summary_names_them(self, choices):
         _, _, schema, model = choices
-        pairs = describe_pairs(model, schema, "evidence")
+        pairs = describe_interactions(model, schema, "evidence")
         summary = summarise(model, schema, pairs, estimator="E", n_rows=9, classes=LABELS)
         assert str(summary).splitlines()[2] == "3 classes: bus, car, train"
         assert summary.to_dict()["classes"] == list(LABELS)

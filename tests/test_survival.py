@@ -157,8 +157,10 @@ class TestNonProportionalHazards:
     def test_named_columns_are_tried(self, data):
         X = data[0]
         model = survival(interactions=0, time_interactions=["a"]).fit(X, **NAMES)
-        assert {pair.features for pair in model._model.pairs if pair.status == "active"} <= {(0, 3)}
-        assert {pair.features for pair in model._model.pairs} == {(0, 3), (1, 3), (2, 3)}
+        assert {pair.features for pair in model._model.scored if pair.status == "active"} <= {
+            (0, 3)
+        }
+        assert {pair.features for pair in model._model.scored} == {(0, 3), (1, 3), (2, 3)}
 
 
 class TestData:

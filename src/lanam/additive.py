@@ -53,7 +53,7 @@ from lanam.inputs import (
     read_trials,
     read_weights,
 )
-from lanam.interactions import InteractionScores, describe_pairs
+from lanam.interactions import InteractionScores, describe_interactions
 from lanam.knowledge import read_knowledge, require_fitting, require_networks
 from lanam.metrics.adequacy import Adequacy
 from lanam.parameters import PAPER, Parameters, read_memory
@@ -207,7 +207,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         inputs = FitInputs(X, name_of_target(y, target), sample_weight, *given)
         with Session(options, self.random_state, self.verbose) as session:
             data = self._open(inputs, session, checkpoint is not None)
-            pairs = read_interactions(self.interactions, data.names)
+            pairs = read_interactions(self.interactions, data.names, options.max_order)
             self._take_knowledge(session, data.names)
             family = self._choose_family(data, inputs, session)
             rows = data.read(family)
@@ -378,7 +378,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         options = read_options(arguments)
         check_is_fitted(self)
         require_unedited(self.edits_)
-        pairs = read_interactions(interactions, self._schema.names)
+        pairs = read_interactions(interactions, self._schema.names, options.max_order)
         inputs = FitInputs(X, y, sample_weight, exposure, trials=trials, offset=offset)
         with Session(
             replace(options, interactions=pairs), self.random_state, self.verbose
@@ -452,7 +452,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         several = model.contrasts is not None
         self.intercept_ = np.array(model.intercept) if several else float(model.intercept)
         self.log_evidence_ = float(model.log_evidence)
-        self.interaction_scores_ = describe_pairs(model, schema, score)
+        self.interaction_scores_ = describe_interactions(model, schema, score)
         self.n_iter_ = model.n_iter
         self.converged_ = model.converged
         self.history_ = [dict(record) for record in model.history]

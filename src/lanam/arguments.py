@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core.fit.prepare import Pair
+from lanam.core.fit.joint import Interaction
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.data import find_column
@@ -21,6 +21,9 @@ from lanam.parameters import PARAMETERS, is_number
 
 #: Default initial scales for factored curvature, where each layer has one prior precision.
 ONE_SCALE = (1.0,)
+
+#: Interactions by the number of their columns, from two on.
+_WORDS = ("pair", "triple")
 
 #: Default hidden sizes of finite networks.
 PAPER_SIZES = (64,)
@@ -75,8 +78,10 @@ def is_papers(arguments: Mapping[str, Any]) -> bool:
     return solver.trained or curvature.factored
 
 
-def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
-    """The interactions to add: "auto", how many, or pairs of indices of the columns ``names``.
+def read_interactions(
+    value: Any, names: Sequence[str], max_order: int = 3
+) -> str | int | tuple[Interaction, ...]:
+    """The interactions to add: "auto", how many, or tuples of indices of the columns ``names``.
 
     Examples
     --------
@@ -88,11 +93,11 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     lanam.errors.InputError: interactions names the column 'ages', which X does not have; ...
     """
     remedy = "use 'auto', how many interactions to add, or pairs of columns, for example [('age', 'bmi')]"
-    read = partial(_read_pair, names=names)
+    read = partial(_read_interaction, names=names, max_order=max_order)
     return _read_request(value, "interactions", read, f"{remedy}; 0 for none")
 
 
-def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
+def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Interaction, ...]:
     """The interactions with time to add: "auto", how many, or of which of the columns ``names``.
 
     Time is the column after them.
@@ -104,16 +109,16 @@ def read_time_interactions(value: Any, names: Sequence[str]) -> str | int | tupl
     """
     remedy = "use 'auto', how many columns, or a list of columns, for example ['age']; 0 for none"
 
-    def with_time(column: Any) -> Pair:
+    def with_time(column: Any) -> Interaction:
         return find_column(column, names, "time_interactions"), len(names)
 
     return _read_request(value, "time_interactions", with_time, remedy)
 
 
 def _read_request(
-    value: Any, argument: str, read: Callable[[Any], Pair], remedy: str
-) -> str | int | tuple[Pair, ...]:
-    """How many interactions, or which: each entry of a list is read as a pair."""
+    value: Any, argument: str, read: Callable[[Any], Interaction], remedy: str
+) -> str | int | tuple[Interaction, ...]:
+    """How many interactions, or which: each entry of a list is read as one."""
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     if isinstance(value, str) and value == "auto":
         return value
@@ -126,17 +131,38 @@ def _read_request(
     raise InputError("{given} is not known", remedy, argument=argument, value=value)
 
 
-def _read_pair(pair: Any, names: Sequence[str]) -> Pair:
-    pair = pair.tolist() if isinstance(pair, np.ndarray) else pair
-    if isinstance(pair, str) or not isinstance(pair, Collection) or len(pair) != 2:
-        problem = "{argument} must be a list of pairs of columns, and {value!r} is not a pair"
+def _read_interaction(columns: Any, names: Sequence[str], max_order: int) -> Interaction:
+    columns = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    most = len(_WORDS) + 1
+    if (
+        isinstance(columns, str)
+        or not isinstance(columns, Collection)
+        or not 2 <= len(columns) <= most
+    ):
+        problem = (
+            "{argument} must be a list of pairs or triples of columns, and {value!r} is neither"
+        )
         remedy = "write [('age', 'bmi')] for one pair"
-        raise InputError(problem, remedy, argument="interactions", value=pair)
-    first, second = sorted(find_column(column, names, "interactions") for column in pair)
-    if first == second:
-        problem = "{argument} has the pair {value!r}: a column has no interaction with itself"
-        raise InputError(problem, argument="interactions", value=pair)
-    return first, second
+        raise InputError(problem, remedy, argument="interactions", value=columns)
+    word = _WORDS[len(columns) - 2]
+    if len(columns) > max_order:
+        raise InputError(
+            "{argument} has the "
+            + word
+            + " {value!r}, and max_order={max_order} is the largest number of "
+            "columns of an interaction",
+            f"set max_order={len(columns)}",
+            argument="interactions",
+            value=columns,
+            max_order=max_order,
+        )
+    found = sorted(find_column(column, names, "interactions") for column in columns)
+    if len(set(found)) < len(found):
+        problem = (
+            "{argument} has the " + word + " {value!r}: a column has no interaction with itself"
+        )
+        raise InputError(problem, argument="interactions", value=columns)
+    return tuple(found)
 
 
 def _plain(value: Any) -> Any:

@@ -18,12 +18,13 @@ _MAX_PRINTED = 20
 _LEAST_NAME = 14
 
 
-class PairRow(TypedDict):
+class InteractionRow(TypedDict):
     """The record of a candidate interaction."""
 
     rank: int
     pair: str
-    features: tuple[int, int]
+    order: int
+    features: tuple[int, ...]
     feature_names: tuple[str, ...]
     score: float
     status: str
@@ -31,14 +32,15 @@ class PairRow(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class InteractionScores:
-    """All pairs of columns, ranked by how likely they interact.
+    """All pairs of columns and the likely triples, ranked by how likely they interact.
 
     Attributes
     ----------
     rows
-        One record per pair, best first, with the keys ``rank``, ``pair`` (``"a x b"``), ``features`` and
-        ``feature_names`` (its columns, by index and by name), ``score`` and ``status``: ``"active"`` if
-        the interaction is in the model, or why it is not.
+        One record per interaction, best first, with the keys ``rank``, ``pair`` (``"a x b"``, or ``"a x b x
+        c"``), ``order`` (its number of columns), ``features`` and ``feature_names`` (its columns, by index
+        and by name), ``score`` and ``status``: ``"active"`` if the interaction is in the model, or why it
+        is not. Of triples only those are listed whose score is promising, or that were tried.
     score
         The kind of score; ``"evidence"`` is the log evidence gain in nats.
     names
@@ -58,7 +60,7 @@ class InteractionScores:
     (3, 3)
     """
 
-    rows: tuple[PairRow, ...]
+    rows: tuple[InteractionRow, ...]
     score: str
     names: tuple[str, ...]
     backend: str | None = None
@@ -66,21 +68,25 @@ class InteractionScores:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[PairRow]:
+    def __iter__(self) -> Iterator[InteractionRow]:
         return iter(self.rows)
 
-    def __getitem__(self, position: int) -> PairRow:
+    def __getitem__(self, position: int) -> InteractionRow:
         return self.rows[position]
 
     @property
-    def active(self) -> tuple[PairRow, ...]:
+    def active(self) -> tuple[InteractionRow, ...]:
         """The interactions in the model."""
         return tuple(row for row in self.rows if row["status"] == ACTIVE)
 
+    def of_order(self, order: int) -> tuple[InteractionRow, ...]:
+        """The interactions of so many columns: 2 for pairs, 3 for triples."""
+        return tuple(row for row in self.rows if row["order"] == order)
+
     def matrix(self) -> Array:
-        """Scores as a symmetric matrix over the columns, with NaN on the diagonal."""
+        """Scores of pairs as a symmetric matrix over the columns, with NaN on the diagonal."""
         result = np.full((len(self.names), len(self.names)), np.nan)
-        for row in self.rows:
+        for row in self.of_order(2):
             first, second = row["features"]
             result[first, second] = result[second, first] = row["score"]
         return result
@@ -94,12 +100,19 @@ class InteractionScores:
         return {"score": self.score, "names": list(self.names), "pairs": pairs}
 
     def to_frame(self) -> Any:
-        """One row per pair, as a frame of the library the model was fitted with."""
+        """One row per interaction, as a frame of the library the model was fitted with.
+
+        Its columns are ``first``, ``second`` and, if there are triples, ``third``.
+        """
         names = [row["feature_names"] for row in self.rows]
+        orders = range(max((row["order"] for row in self.rows), default=2))
+        sides = zip(("first", "second", "third"), orders, strict=False)
         columns: dict[str, list[Any]] = {
             "rank": [row["rank"] for row in self.rows],
-            "first": [first for first, _ in names],
-            "second": [second for _, second in names],
+            **{
+                side: [(*of_row, None)[min(k, len(of_row))] for of_row in names]
+                for side, k in sides
+            },
             "score": [row["score"] for row in self.rows],
             "status": [row["status"] for row in self.rows],
         }
@@ -118,9 +131,10 @@ class InteractionScores:
         """The table's first lines, and how many more there are."""
         shown = self.rows[:most]
         statuses = [_brief_status(row["status"]) for row in shown]
-        room = WIDTH - 22 - max(map(len, statuses), default=0)  # for two names
+        room = WIDTH - 22 - max(map(len, statuses), default=0)  # for all names
+        most_names = max((row["order"] for row in shown), default=2)
         names = [name for row in shown for name in row["feature_names"]]
-        sides = dict(zip(names, cut(names, max(room // 2, _LEAST_NAME)), strict=True))
+        sides = dict(zip(names, cut(names, max(room // most_names, _LEAST_NAME)), strict=True))
         pairs = [
             term_name([sides[name] for name in row["feature_names"]], self.names) for row in shown
         ]
@@ -149,16 +163,17 @@ def _brief_status(status: str) -> str:
     return status.replace(f"{UNSUPPORTED} (", "dropped: ").removesuffix(")")
 
 
-def describe_pairs(
+def describe_interactions(
     model: FittedModel, schema: Schema, score: str, of: int | None = None
 ) -> InteractionScores:
-    """The scored pairs of a fitted model by their columns' names; or those ``of`` one column."""
-    pairs = [pair for pair in model.pairs if of is None or of in pair.features]
+    """The scored interactions of a fitted model by their columns' names; or those ``of`` one column."""
+    pairs = [pair for pair in model.scored if of is None or of in pair.features]
     names = [tuple(schema.names[feature] for feature in pair.features) for pair in pairs]
     rows = tuple(
-        PairRow(
+        InteractionRow(
             rank=rank,
             pair=term_name(feature_names, schema.names),
+            order=len(pair.features),
             features=pair.features,
             feature_names=feature_names,
             score=pair.score,

@@ -20,7 +20,6 @@ from lanam.data.columns import (
     read_by_column,
     read_columns_of,
     read_orders,
-    read_pair,
     read_pairs_of,
     require_kind,
 )
@@ -210,9 +209,11 @@ def _require_none_excluded(
     asked = plain(interactions)
     if not excluded or isinstance(asked, (str, int)) or asked is None:
         return
-    for pair in asked:
-        first, second = sorted(read_pair(pair, "interactions", names))
-        if (first, second) in excluded:
+    for interaction in asked:
+        columns = {find_column(column, names, "interactions") for column in interaction}
+        pair = next((pair for pair in excluded if columns.issuperset(pair)), None)
+        if pair is not None:
+            first, second = pair
             raise InputError(
                 "{argument} has the pair {pair!r}, which {exclude_pairs} excludes",
                 "leave it out of one of them",

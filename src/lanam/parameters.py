@@ -185,6 +185,7 @@ class Parameters:
             "evidence_gain_full",
         ),
     )
+    max_order: int = field(default=3, metadata=one_of(1, 2, 3))
     max_pairs: int = field(default=50, metadata=integer(1))
     time_budget: float | None = field(default=None, metadata=_read(read_seconds))
     level_effects: Any = field(default="auto", metadata=switch("auto", False))

@@ -236,9 +236,8 @@ class Summary:
             return []
         score = "screening score" if scores.score == "evidence" else scores.score
         plural = "s" if len(scores) > 1 else ""
-        head = (
-            f"{len(scores)} pairwise interaction{plural} by {score}, {len(scores.active)} active:"
-        )
+        kind = "" if scores.of_order(3) else "pairwise "
+        head = f"{len(scores)} {kind}interaction{plural} by {score}, {len(scores.active)} active:"
         return ["", head, *scores.lines(most)]
 
     def _headlines(self) -> list[str]:

@@ -29,7 +29,7 @@ from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import SURVIVAL, Encoding, Family
 from lanam.follow_up import FollowUpInputs, Subjects, split_target, with_time
 from lanam.hazard_predictions import HazardPredictions
-from lanam.interactions import InteractionScores, describe_pairs
+from lanam.interactions import InteractionScores, describe_interactions
 from lanam.knowledge import require_fitting
 from lanam.metrics.adequacy import Adequacy
 from lanam.parameters import SurvivalParameters, read_intervals
@@ -186,7 +186,7 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
             require_fitting(session.options.knowledge, subjects.schema)
             session.options = replace(
                 session.options,
-                interactions=read_interactions(self.interactions, names),
+                interactions=read_interactions(self.interactions, names, options.max_order),
                 time=len(names),
                 time_interactions=read_time_interactions(self.time_interactions, names),
             )
@@ -254,7 +254,7 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         """The candidate interactions with time."""
         self._require_one_cause("proportional_hazards_")
         time, score = self._schema.n_columns - 1, self.interaction_scores_.score
-        return describe_pairs(self._model, self._schema, score, of=time)
+        return describe_interactions(self._model, self._schema, score, of=time)
 
     @property
     def _follow_up(self) -> SavedFollowUp:

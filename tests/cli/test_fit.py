@@ -16,7 +16,7 @@ from lanam.cli.deciding import (
     decide_task,
     find_target,
     hold_out,
-    read_pairs,
+    read_interactions,
     split_names,
     target_values,
 )
@@ -348,14 +348,16 @@ class TestHeldOutRows:
 
 class TestColumnOptions:
     def test_pairs(self):
-        assert read_pairs("auto", []) == "auto"
-        assert read_pairs("0", []) == 0
-        assert read_pairs("a:b:c", ["a", "b:c"]) == [("a", "b:c")]
-        assert read_pairs("a:b,b:c", ["a", "b", "c"]) == [("a", "b"), ("b", "c")]
+        assert read_interactions("auto", []) == "auto"
+        assert read_interactions("0", []) == 0
+        assert read_interactions("a:b:c", ["a", "b:c"]) == [("a", "b:c")]
+        assert read_interactions("a:b,b:c", ["a", "b", "c"]) == [("a", "b"), ("b", "c")]
+        assert read_interactions("a: b :c,b:c", ["a", "b", "c"]) == [("a", "b", "c"), ("b", "c")]
+        assert read_interactions("a:b:c:d", ["a", "b:c", "d"]) == [("a", "b:c", "d")]
         with pytest.raises(UsageError, match="use auto, a number, or pairs"):
-            read_pairs("some", ["a"])
+            read_interactions("some", ["a"])
         with pytest.raises(UsageError, match="--interactions names the column 'x'"):
-            read_pairs("a:x", ["a", "b"])
+            read_interactions("a:x", ["a", "b"])
 
     def test_names(self):
         assert split_names(["a", "b, c", "a"], ["a", "b", "c"], "--drop") == ["a", "b", "c"]

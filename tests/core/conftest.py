@@ -13,6 +13,7 @@ def lossless(monkeypatch):
     """Compression that drops only rounding errors, so that dense references must agree."""
     monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "PAIR_TOLERANCE", 1e-10)
+    monkeypatch.setattr(linearise, "TRIPLE_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "COARSE_TOLERANCE", 1e-10)
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.fit import fitting, interactions, prepare
+from lanam.core.fit import fitting, interactions, joint, prepare
 from lanam.core.fit import resume as resuming
 from lanam.core.rows import cross_tables, quadratics, statistics
 from lanam.core.rows.statistics import Around
@@ -83,13 +83,13 @@ def units(y, weight, likelihood):
 
 
 def place_grids(columns, weight, own, categories=NO_CATEGORIES):
-    """``prepare.place_grids``."""
-    return prepare.place_grids(summary(columns, weight, categories), own, categories)
+    """``joint.place_grids``."""
+    return joint.place_grids(summary(columns, weight, categories), own, categories)
 
 
-def pair_terms(columns, weight, own, options, categories=NO_CATEGORIES):
-    """``prepare.pair_terms``."""
-    return prepare.pair_terms(summary(columns, weight, categories), own, options, categories)
+def joint_terms(columns, weight, own, options, categories=NO_CATEGORIES):
+    """``joint.joint_terms``."""
+    return joint.joint_terms(summary(columns, weight, categories), own, options, categories)
 
 
 def evidence_scores(columns, weight, slope, curvature, own, categories=NO_CATEGORIES):

@@ -544,7 +544,7 @@ class TestFitting:
 def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
     """The same problem with joint networks."""
     columns = toy(n_rows)[0]
-    terms = in_memory.pair_terms(columns, problem.rows.weight, pairs, options)
+    terms = in_memory.joint_terms(columns, problem.rows.weight, pairs, options)
     return add_terms(problem, State((), 0.0, 1.0), terms, rng=np.random.default_rng(0))[0]
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lanam.core.fit import interactions
-from lanam.core.fit.prepare import pair_terms, prepare
+from lanam.core.fit.joint import joint_terms
+from lanam.core.fit.prepare import prepare
 from lanam.core.inference.options import Options
 from lanam.core.rows import cross_tables, follow_up, quadratics, statistics
 from lanam.core.rows.follow_up import FollowUp, FollowUpTables, Timeline
@@ -45,7 +46,7 @@ def tables(subjects):
 def located(tables):
     """All rows as they are made, those with all columns, and values at the terms' entries."""
     prepared = prepare(tables, PiecewiseExponential(), Options(interactions="auto"), N_LEVELS)
-    pairs = pair_terms(prepared.summary, [(0, 2), (1, 2)], Options(), prepared.categories)
+    pairs = joint_terms(prepared.summary, [(0, 2), (1, 2)], Options(), prepared.categories)
     terms = (*prepared.terms, *pairs)
     (made,) = tables.timeline.rows(tables.subjects.table, 1.0)
     owner = made.repeats.owner

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.fit import interactions, prepare
+from lanam.core.fit import effect_scores, prepare
 from lanam.core.fit.assembly import assemble
 from lanam.core.inference import evidence, posterior, tuning
 from lanam.core.inference.evidence import (
@@ -558,7 +558,7 @@ class TestSelection:
             QUICK, pair_hidden_sizes=(8,), interactions=1, interaction_score=kind, max_iter=8
         )
         model = fit(columns, y, options=options, n_levels=(*N_LEVELS, -1))
-        score = {pair.features: pair.score for pair in model.pairs}
+        score = {pair.features: pair.score for pair in model.scored}
         assert score[(1, 2)] > 0.0
         # A column without coordinates has no such score.
         assert score[(0, 1)] == score[(0, 2)] == 0.0
@@ -590,7 +590,7 @@ class TestWithTwoCurves:
 
     def test_effects_without_the_categories(self):
         _, _, stage = self.given()
-        found = interactions.joint_precision(stage.problem, stage.state)
+        found = effect_scores.joint_precision(stage.problem, stage.state)
         linear = Regression.of(stage.problem, stage.state)
         joint = linear.solve()
         # Weakly and strongly identified directions are mixed.

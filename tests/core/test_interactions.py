@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit import interactions
+from lanam.core.fit import effect_scores, interactions
+from lanam.core.fit.effect_scores import Effects, gain_scores, information_scores
 from lanam.core.fit.first_stage import add_levels
-from lanam.core.fit.interactions import Effects, gain_scores, information_scores
 from lanam.core.inference import gauss_newton
 from lanam.core.rows import statistics
 from lanam.core.terms.knots import standard_inputs, summarise
@@ -25,10 +25,10 @@ RNG = np.random.default_rng
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 
 
-def test_all_pairs():
-    assert interactions.all_pairs([3, 0, 2]) == [(0, 2), (0, 3), (2, 3)]
-    assert interactions.all_pairs([1]) == []
-    assert interactions.all_pairs([]) == []
+def test_all_of_order():
+    assert interactions.all_of_order([3, 0, 2], 2) == [(0, 2), (0, 3), (2, 3)]
+    assert interactions.all_of_order([1], 2) == []
+    assert interactions.all_of_order([], 2) == []
 
 
 def residuals(n=120, seed=0, rho=0.0, strength=0.5):
@@ -54,7 +54,7 @@ def dense_scores(columns, residual, weight, noise):
                 place = np.searchsorted(distribution.values * distribution.scale, column)
                 inputs = standard_inputs(distribution)[place]
                 made.append(
-                    kernel_of_column(column, inputs, repetitions, interactions._N_BINS, length)
+                    kernel_of_column(column, inputs, repetitions, interactions._N_BINS[2], length)
                 )
             (first, one), (second, two) = made
             variances = interactions._VARIANCES
@@ -356,7 +356,7 @@ def test_the_level_effect_of_a_column_counts_with_its_smooth_one():
     levels = in_memory.prepared(columns, y, np.ones(800), problem.likelihood, SMALL).levels
     problem, state = add_levels(problem, state, levels)
     assert [term.kind for term in problem.terms] == ["smooth", "smooth", "level"]
-    effects = interactions.joint_precision(problem, state)
+    effects = effect_scores.joint_precision(problem, state)
     assert list(effects.blocks) == [0, 1]
     # 40 levels and the unseen one come on top of the smooth coordinates.
     assert len(effects.blocks[0]) > 41

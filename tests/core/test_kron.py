@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit.prepare import pair_term
+from lanam.core.fit.joint import joint_term
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
@@ -139,7 +139,7 @@ class TestBlock:
         options = Options(
             curvature="kron", hidden_sizes=(3,), pair_hidden_sizes=(3, 2), init_scales=(1.0,)
         )
-        term = pair_term((0, 1), grid, replace(options, pair_init_scales=(1.0,)))
+        term = joint_term((0, 1), grid, replace(options, pair_init_scales=(1.0,)))
         assert len(term.initial(np.random.default_rng(0))) == term.architecture.n_parameters
         # A category and a missing value are indicators, of which no two are alike.
         inputs = grid.network_inputs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.fit import interactions, prepare
+from lanam.core.fit import interactions, joint
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE
@@ -64,9 +64,9 @@ class TestPlanted:
     def test_is_ranked_first_and_added(self, kind, likelihood):
         columns, y = data(kind, likelihood)
         model = fit(columns, y, likelihood=likelihood)
-        assert model.pairs[0].features == PLANTED[kind]
-        assert model.pairs[0].score > 2.0 * model.pairs[1].score + 5.0
-        assert model.pairs[0].status == ACTIVE
+        assert model.scored[0].features == PLANTED[kind]
+        assert model.scored[0].score > 2.0 * model.scored[1].score + 5.0
+        assert model.scored[0].status == ACTIVE
         assert PLANTED[kind] in found(model)
         # By chance one more of six may pass, with a small gain.
         assert len(found(model)) <= 2
@@ -104,7 +104,7 @@ def test_no_false_interactions():
     columns, y = data("none")
     model = fit(columns, y)
     assert found(model) == set()
-    assert max(pair.score for pair in model.pairs) < 5.0
+    assert max(pair.score for pair in model.scored) < 5.0
 
 
 def test_the_planted_cells_are_recovered():
@@ -209,7 +209,7 @@ class TestScores:
         assert self.score(columns, residual, weight) > as_numbers + 1.0
 
     def test_rare_categories_share_a_cell(self, monkeypatch):
-        monkeypatch.setattr(prepare, "_PAIR_LEVELS", 2)
+        monkeypatch.setitem(joint._SIZES, 2, replace(joint._SIZES[2], most_levels=2))
         column = np.repeat(np.arange(4.0), [9, 7, 2, 1])
         columns, codes = np.column_stack([column, column]), {0: Categories(np.arange(4), 4)}
         binned = interactions.bin_columns(in_memory.summary(columns, None, codes), [(0, 1)], codes)[

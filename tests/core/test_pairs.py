@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit import prepare
+from lanam.core.fit import joint
 from lanam.core.fit.solvers import CURVATURES
 from lanam.core.inference.problem import Regression, add_terms
 from lanam.core.paper import kron, laplace
@@ -47,7 +47,7 @@ def data(n=80, rho=0.6, likelihood="gaussian"):
 def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
     columns, y, weight = data(likelihood=likelihood)
     problem, state = started(columns, y, weight, likelihood, options)
-    terms = in_memory.pair_terms(columns, weight, own, options)
+    terms = in_memory.joint_terms(columns, weight, own, options)
     return (*add_terms(problem, state, terms, rng=RNG(1)), columns)
 
 
@@ -87,14 +87,14 @@ class TestGrids:
         inside = grid.axes[0].values[grid.axes[0].inside]
         assert grid.shape == (n_knots + 4, 8 + 4)
         assert inside[[0, -1]].tolist() == [0.0, 1.5 * (n_values - 1)]
-        if n_values <= prepare._PAIR_KNOTS:
+        if n_values <= joint._SIZES[2].most_knots:
             np.testing.assert_array_equal(inside, np.unique(column))
 
     def test_the_users_number_of_knots_is_of_single_columns(self):
         columns, _, weight = data(400)
-        (plain,) = in_memory.pair_terms(columns, weight, [(0, 1)], OPTIONS)
+        (plain,) = in_memory.joint_terms(columns, weight, [(0, 1)], OPTIONS)
         for max_knots in (8, 1000):
-            (other,) = in_memory.pair_terms(
+            (other,) = in_memory.joint_terms(
                 columns, weight, [(0, 1)], replace(OPTIONS, max_knots=max_knots)
             )
             for one, two in zip(other.entries.axes, plain.entries.axes, strict=True):
@@ -119,7 +119,7 @@ class TestTerms:
     def test_are_networks_of_two_inputs_with_a_precision_per_scale(self, groups, scales, expected):
         columns, _, weight = data()
         options = replace(OPTIONS, prior_groups=groups, activation="tanh", pair_init_scales=scales)
-        (term,) = in_memory.pair_terms(columns, weight, [(0, 2)], options)
+        (term,) = in_memory.joint_terms(columns, weight, [(0, 2)], options)
         assert term.kind == "pair"
         assert term.features == (0, 2)
         assert term.architecture == Architecture(2, (6,), "tanh", scales)
@@ -128,7 +128,7 @@ class TestTerms:
 
     def test_the_jacobian_is_the_networks_at_all_pairs_of_knots(self):
         columns, _, weight = data()
-        (term,) = in_memory.pair_terms(columns, weight, [(0, 2)], OPTIONS)
+        (term,) = in_memory.joint_terms(columns, weight, [(0, 2)], OPTIONS)
         theta = term.initial(RNG(0))
         found = term.jacobian(theta)
         step = 1e-6 * RNG(1).standard_normal(len(theta))
@@ -143,7 +143,7 @@ class TestTerms:
     def test_units_bend_all_over_both_columns(self):
         columns, _, weight = data(400)
         options = replace(OPTIONS, pair_hidden_sizes=(20,))
-        (term,) = in_memory.pair_terms(columns, weight, [(0, 1)], options)
+        (term,) = in_memory.joint_terms(columns, weight, [(0, 1)], options)
         theta = term.initial(RNG(0))
         weights, bias = theta[:40].reshape(2, 20), theta[40:60]
         rng = RNG(0)
@@ -234,7 +234,7 @@ class TestPurity:
     def test_the_sum_with_main_effects_is_what_it_was(self):
         # Purification removes main effects only, which the columns' terms can represent.
         columns, _, weight = data()
-        (term,) = in_memory.pair_terms(columns, weight, [(0, 1)], OPTIONS)
+        (term,) = in_memory.joint_terms(columns, weight, [(0, 1)], OPTIONS)
         position = term.entries.locate(columns[:, 0], columns[:, 1])
         share = reading.spread(position, weight / weight.sum(), len(term.entries))
         raw = term.jacobian(term.initial(RNG(0)))

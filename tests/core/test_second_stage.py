@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.fit import interactions, prepare, second_stage
+from lanam.core.fit import interactions, prepare, search, second_stage
 from lanam.core.fit.assembly import assemble, dropped_term
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
@@ -72,7 +72,7 @@ def found(model):
 
 
 def statuses(model):
-    return {pair.features: pair.status for pair in model.pairs}
+    return {pair.features: pair.status for pair in model.scored}
 
 
 def links(model, columns):
@@ -176,7 +176,7 @@ class TestAuto:
         assert len(sizes) <= 2
         plain = fit_of(likelihood, QUICK, n=400, seed=seed)
         assert model.log_evidence > plain.log_evidence + 10.0
-        assert plain.pairs == ()
+        assert plain.scored == ()
 
     @pytest.mark.parametrize("seed", range(3))
     def test_finds_none_in_additive_data(self, likelihood, seed):
@@ -208,13 +208,13 @@ class TestAuto:
         columns = rng.uniform(-1.0, 1.0, (400, 4))
         y = 2.0 * columns[:, 0] * columns[:, 1] + 1.5 * columns[:, 2] * columns[:, 3]
         y += 0.2 * rng.standard_normal(400)
-        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        monkeypatch.setattr(search, "_AT_ONCE", 1)
         assert found(fit(columns, y)) == {(0, 1), (2, 3)}
 
     @pytest.mark.parametrize("at_once", [1, 10])
     def test_no_more_than_the_most(self, monkeypatch, at_once):
         columns, y = TestHowMany().two_products()
-        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", at_once)
+        monkeypatch.setattr(search, "_AT_ONCE", at_once)
         model = fit(columns, y, options=replace(AUTO, max_pairs=1))
         assert len(found(model)) == 1
         (missed,) = {(0, 1), (2, 3)} - found(model)
@@ -236,7 +236,7 @@ class TestAuto:
         assert (0, 1) in calls[1][0]
         assert calls[1][1] == [(0, 2)]
         # The reported scores are those on the first stage's residuals, and comparable.
-        assert model.pairs[0].score > 10.0
+        assert model.scored[0].score > 10.0
         # Scores of effects are not made anew.
         calls.clear()
         fit(columns, y, options=replace(QUICK, interactions=2, interaction_score="evidence_gain"))
@@ -315,7 +315,7 @@ class TestHowMany:
         self.scores(monkeypatch, ranked)
         model = fit(columns, y, options=replace(QUICK, interactions=2))
         assert found(model) == {(0, 1), (2, 3)}
-        assert [pair.features for pair in model.pairs] == ranked
+        assert [pair.features for pair in model.scored] == ranked
         assert statuses(model)[0, 2].startswith("dropped")
         assert statuses(model)[1, 2] == "left out: not among the best 2"
 
@@ -337,7 +337,7 @@ class TestRounds:
 
     def lenient(self, monkeypatch):
         """No pair is in question: only the round is."""
-        monkeypatch.setattr(second_stage._PairSearch, "threshold", lambda self, *_: -np.inf)
+        monkeypatch.setattr(search.Search, "threshold", lambda self, *_: -np.inf)
 
     def test_a_round_must_raise_the_evidence(self, monkeypatch):
         columns, y = data(strength=0.0, n=600)
@@ -347,7 +347,7 @@ class TestRounds:
         named = fit(columns, y, options=replace(QUICK, interactions=((0, 2),)))
         assert found(named) == {(0, 2)}
         gain = named.log_evidence - plain.log_evidence
-        assert gain < second_stage._TUNED
+        assert gain < second_stage.TUNED
 
         def rank(kind, problem, state, columns, pairs, categories):
             return np.array([9.0 if pair == (0, 2) else 1.0 for pair in pairs])
@@ -358,18 +358,18 @@ class TestRounds:
         # Its gain is that of the round, up to where tuning stops.
         words = statuses(model)[0, 2]
         assert words.startswith("dropped: not supported by the data (log evidence gain ")
-        assert words.endswith(f", threshold {second_stage._TUNED:.1f})")
+        assert words.endswith(f", threshold {second_stage.TUNED:.1f})")
         assert abs(float(words.split("gain ")[1].split(",")[0]) - gain) < 0.5
         assert_same(model, plain, columns, atol=1e-3)
         # It is the round's gain that counts, against what tuning brings.
-        monkeypatch.setattr(second_stage, "_TUNED", gain - 0.5)
+        monkeypatch.setattr(second_stage, "TUNED", gain - 0.5)
         monkeypatch.setattr(second_stage, "_is_judged", lambda *_: False)
         assert found(fit(columns, y, options=replace(QUICK, interactions=1))) == {(0, 2)}
 
     def test_a_round_must_predict_left_out_rows(self, monkeypatch):
         """The evidence supports the pair; if its leave-one-out score falls surely, it is dropped."""
         columns, y = data()
-        monkeypatch.setattr(second_stage, "_left_out_loss", lambda stage, wider, run: 12.34)
+        monkeypatch.setattr(second_stage, "_left_out_loss", lambda *_: 12.34)
         model = fit(columns, y, options=replace(QUICK, interactions=1))
         assert found(model) == set()
         assert re.fullmatch(
@@ -385,8 +385,9 @@ class TestRounds:
         columns, y = data()
         losses = []
 
-        def asked(stage, wider, run):
-            losses.append((before(stage, wider, run), before(wider, stage, run)))
+        def asked(stage, wider, run, least_change):
+            rest = run, least_change
+            losses.append((before(stage, wider, *rest), before(wider, stage, *rest)))
             return losses[-1][0]
 
         before = second_stage._left_out_loss
@@ -438,7 +439,7 @@ class TestSeparatedClasses:
     def test_the_strongest_stay_and_the_others_go(self):
         columns, y = self.xor()
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
-        terms = in_memory.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
+        terms = in_memory.joint_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng=rng)
         state, _ = gauss_newton.converge(
@@ -470,24 +471,24 @@ class TestNamed:
         model = fit(columns, y, options=replace(QUICK, interactions=((1, 2),)))
         assert (0, 1) not in found(model)
         assert statuses(model)[0, 1] == "left out: not named"
-        assert model.pairs[0].features == (0, 1)
+        assert model.scored[0].features == (0, 1)
 
     def test_need_not_make_up_for_a_search(self):
         all_pairs = tuple([(0, 1)] * 100)
-        search = second_stage._PairSearch("auto", "evidence", 50, all_pairs, frozenset(), {}, None)
-        named = replace(search, requested=((0, 1),))
+        asked = search.Search("auto", "evidence", 50, all_pairs, 100, frozenset(), {}, None)
+        named = replace(asked, requested=((0, 1),))
         assert named.threshold(1) == 0.0
-        assert search.threshold(1) > 5.0
+        assert asked.threshold(1) > 5.0
         # One of several needs less than the only one, but never less than tuning gives it.
-        assert search.threshold(1) == pytest.approx(2.0 + np.log(100.0))
-        assert search.threshold(10) == pytest.approx(2.0 + np.log(91.0 / 10.0))
-        assert replace(search, requested=3).threshold(10) == search.threshold(10)
-        many = [search.threshold(m) for m in range(1, 102)]
+        assert asked.threshold(1) == pytest.approx(2.0 + np.log(100.0))
+        assert asked.threshold(10) == pytest.approx(2.0 + np.log(91.0 / 10.0))
+        assert replace(asked, requested=3).threshold(10) == asked.threshold(10)
+        many = [asked.threshold(m) for m in range(1, 102)]
         assert many == sorted(many, reverse=True)
-        assert min(many) == second_stage._TUNED > 0.0
+        assert min(many) == second_stage.TUNED > 0.0
         # Each precision beyond a joint network's two may flatter it by a nat.
-        assert search.threshold(1, 5) == pytest.approx(search.threshold(1, 2) + 3.0)
-        assert search.threshold(1, 1) == search.threshold(1, 2)
+        assert asked.threshold(1, 5) == pytest.approx(asked.threshold(1, 2) + 3.0)
+        assert asked.threshold(1, 1) == asked.threshold(1, 2)
         assert named.threshold(1, 5) == 0.0
 
     def test_nothing_is_asked_for(self):
@@ -495,7 +496,7 @@ class TestNamed:
         plain = fit_of(options=QUICK)
         for nothing in (0, ()):
             model = fit(columns, y, options=replace(QUICK, interactions=nothing))
-            assert model.pairs == ()
+            assert model.scored == ()
             assert model.log_evidence == plain.log_evidence
 
 
@@ -503,12 +504,12 @@ class TestReport:
     @pytest.mark.parametrize("requested", ["auto", 1, ((0, 1),)])
     def test_every_pair_is_there_ranked(self, likelihood, requested):
         model = fit_of(likelihood, replace(QUICK, interactions=requested))
-        assert sorted(pair.features for pair in model.pairs) == [(0, 1), (0, 2), (1, 2)]
-        scores = [pair.score for pair in model.pairs]
+        assert sorted(pair.features for pair in model.scored) == [(0, 1), (0, 2), (1, 2)]
+        scores = [pair.score for pair in model.scored]
         assert scores == sorted(scores, reverse=True)
         assert min(scores) >= 0.0
         assert statuses(model)[0, 1] == ACTIVE
-        for pair in model.pairs:
+        for pair in model.scored:
             assert (pair.status == ACTIVE) == (pair.features in found(model))
 
     def test_constant_and_duplicate_columns_have_no_pairs(self, likelihood):
@@ -516,8 +517,8 @@ class TestReport:
         wide = np.column_stack([columns, np.full(250, 3.0), columns[:, 0]])
         options = replace(QUICK, interactions=10)
         model = fit(wide, y, None, likelihood, options)
-        assert len(model.pairs) == 10
-        for pair in model.pairs:
+        assert len(model.scored) == 10
+        for pair in model.scored:
             if 3 in pair.features:
                 assert pair.status == CONSTANT
             elif 4 in pair.features:
@@ -544,9 +545,9 @@ class TestReport:
         columns, y = data()
         options = replace(QUICK, interactions=requested, interaction_score=kind)
         model = fit(columns[:, :1], y, options=options)
-        assert model.pairs == ()
+        assert model.scored == ()
         constant = fit(np.ones((250, 2)), y, options=options)
-        assert [pair.status for pair in constant.pairs] == [CONSTANT]
+        assert [pair.status for pair in constant.scored] == [CONSTANT]
 
     def test_history(self):
         model = fit_of()
@@ -597,7 +598,7 @@ class TestModel:
         columns, y = data(n=80)
         weight = np.ones(80)
         problem, state = started(columns, y, weight, options=QUICK)
-        terms = in_memory.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
+        terms = in_memory.joint_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng=rng)
         order = [2, 3, 0, 4]
@@ -685,7 +686,7 @@ class TestInvariances:
         one, two = (fit(columns, y, None, likelihood, seed=3) for _ in range(2))
         np.testing.assert_array_equal(one.covariance, two.covariance)
         assert one.log_evidence == two.log_evidence
-        assert one.pairs == two.pairs
+        assert one.scored == two.scored
         other = fit(columns, y, None, likelihood, seed=4)
         assert other.log_evidence != one.log_evidence
         assert found(other) == found(one)
@@ -711,7 +712,7 @@ class TestInvariances:
 
     def assert_same(self, one, two, columns):
         assert found(one) == found(two) != set()
-        for a, b in zip(one.pairs, two.pairs, strict=True):
+        for a, b in zip(one.scored, two.scored, strict=True):
             assert a.features == b.features
             assert a.score == pytest.approx(b.score, abs=1e-4)
         for a, b in zip(links(one, columns), links(two, columns), strict=True):
@@ -784,7 +785,7 @@ class TestOptions:
             fit(columns, y, options=replace(QUICK, interactions=3, interaction_score=kind))
             for kind in kinds
         ]
-        assert len({round(model.pairs[0].score, 6) for model in models}) == 5
+        assert len({round(model.scored[0].score, 6) for model in models}) == 5
         # With all pairs tried, they all find it.
         assert all((0, 1) in found(model) for model in models)
 
@@ -818,7 +819,7 @@ class TestInterrupts:
         assert not model.converged
         assert model.n_iter == len(model.history)
         assert model.history[-1] == seen[-1]
-        assert len(model.pairs) == 3
+        assert len(model.scored) == 3
         assert (0, 1) in found(model)
         plain = fit_of(likelihood, QUICK)
         assert model.log_evidence > plain.log_evidence
@@ -826,7 +827,7 @@ class TestInterrupts:
             # A first pass is coarse: the last solve may be better.
             best = max(record["log_evidence"] for record in seen)
             assert model.log_evidence > best - 0.5
-        for pair in model.pairs:
+        for pair in model.scored:
             assert (pair.status == ACTIVE) == (pair.features in found(model))
 
     @pytest.mark.parametrize("requested", [3, ((0, 1), (0, 2), (1, 2))])
@@ -865,7 +866,7 @@ class TestInterrupts:
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
         # Nothing was scored, and no pairs are listed.
-        assert model.pairs == ()
+        assert model.scored == ()
         assert_same(model, plain, wide, atol=1e-3)
 
     def test_while_pairs_are_scored_anew_what_was_found_stays(self, monkeypatch):
@@ -879,14 +880,14 @@ class TestInterrupts:
                 raise KeyboardInterrupt
             return score(kind, problem, state, columns, pairs, categories)
 
-        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        monkeypatch.setattr(search, "_AT_ONCE", 1)
         monkeypatch.setattr(interactions, "score", stop)
         model = fit(columns, y)
         assert len(calls) == 2
         assert model.stop_reason == "interrupted"
         assert found(model) == {(0, 1)}
         assert model.log_evidence == pytest.approx(expected.log_evidence)
-        assert len(model.pairs) == 3
+        assert len(model.scored) == 3
         assert statuses(model)[0, 1] == ACTIVE
 
     @pytest.mark.parametrize("requested", [1, ((0, 1),)])
@@ -907,7 +908,7 @@ class TestInterrupts:
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
         assert model.n_iter == plain.n_iter
-        assert len(model.pairs) == 3
+        assert len(model.scored) == 3
         assert ACTIVE not in statuses(model).values()
         assert_same(model, plain, columns, atol=1e-3)
 
@@ -919,7 +920,7 @@ class TestInterrupts:
 
         model = fit(columns, y, options=replace(AUTO, on_iteration=stop))
         assert model.stop_reason == "interrupted"
-        assert model.pairs == ()
+        assert model.scored == ()
         assert model.n_iter == 1
 
     def test_other_errors_are_not_swallowed(self):
@@ -964,7 +965,7 @@ class TestTimeBudget:
 
     def test_rounds_before_it_are(self, monkeypatch):
         columns, y = TestHowMany().two_products()
-        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        monkeypatch.setattr(search, "_AT_ONCE", 1)
         first = sum(
             record["stage"] == "pairs"
             for record in fit(columns, y, options=replace(AUTO, max_pairs=1)).history
@@ -1013,4 +1014,4 @@ class TestAdam:
         model = fit(columns, y, options=replace(ADAM, interactions=1))
         assert found(model) == {(0, 1)}
         assert model.log_evidence > plain.log_evidence + 20.0
-        assert model.pairs[0].features == (0, 1)
+        assert model.scored[0].features == (0, 1)

@@ -562,7 +562,7 @@ class TestOtherTerms:
         options = replace(QUICK, pair_hidden_sizes=(12,), interactions=1)
         model = fit(columns, y, options)
         assert [t.features for t in model.terms if t.active and t.kind == "pair"] == [(0, 1)]
-        assert model.pairs[0].features == (0, 1)
+        assert model.scored[0].features == (0, 1)
         corner = np.array([[0.8, 0.8, 0.0], [0.8, -0.8, 0.0]])
         mean = scoring.link_mean(model, corner)
         assert mean[0].argmax() == 0

@@ -125,8 +125,8 @@ class TestFitOn:
         assert found(later) == found(at_once)
         assert (0, 1) in found(later)
         assert [t.features for t in later.terms] == [t.features for t in at_once.terms]
-        assert [p.features for p in later.pairs] == [p.features for p in at_once.pairs]
-        for a, b in zip(later.pairs, at_once.pairs, strict=True):
+        assert [p.features for p in later.scored] == [p.features for p in at_once.scored]
+        for a, b in zip(later.scored, at_once.scored, strict=True):
             # What the first stage left over is known to the tolerance of its end.
             assert a.score == pytest.approx(b.score, rel=0.02, abs=0.05)
         # Both end where the evidence rises by less than `tol`, on ways that differ by rounding and by
@@ -192,7 +192,7 @@ class TestFitOn:
         _, interacting = data()
         model = fit(columns, y, options=replace(QUICK, interactions=3))
         assert found(model) == set()
-        assert all(pair.status.startswith("dropped") for pair in model.pairs)
+        assert all(pair.status.startswith("dropped") for pair in model.scored)
         again = fit_on(model, columns, interacting, 1)
         assert found(again) == {(0, 1)}
         # and no pair is there twice
@@ -221,7 +221,7 @@ class TestFitOn:
         later = fit_on(model, columns, y, 1)
         assert found(later) == {(0, 1)}
         assert later.stop_reason == "converged"
-        assert len(later.pairs) == 3
+        assert len(later.scored) == 3
 
     def test_an_interrupt_is_a_reason(self, likelihood):
         columns, y = data(likelihood)
@@ -259,7 +259,7 @@ class TestFitOn:
         model = fit_on(plain, columns, y, 1, options)
         assert found(model) == {(1, 2)}
         at_once = fit(columns, y, options=replace(options, interactions=1))
-        # FAILS (with levels) until second_stage._try_pairs sorts what comes back by its columns.
+        # FAILS (with levels) until second_stage._try sorts what comes back by its columns.
         # A column that returns beside its pair must start with the same network either way: those that
         # are off come back in the columns' order, not in the order they went.
         assert model.log_evidence == pytest.approx(at_once.log_evidence, abs=0.5)

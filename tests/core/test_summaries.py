@@ -393,9 +393,9 @@ def assert_same_model(found, expected, columns):
         np.testing.assert_allclose(a.data_mass, b.data_mass, rtol=1e-9, atol=1e-12)
         # Over entries, not rows: larger where a function changes its sign between entries.
         assert b.importance - 1e-6 <= a.importance <= 1.05 * b.importance + 1e-6
-    assert [pair.features for pair in found.pairs] == [pair.features for pair in expected.pairs]
-    assert [pair.status for pair in found.pairs] == [pair.status for pair in expected.pairs]
-    for a, b in zip(found.pairs, expected.pairs, strict=True):
+    assert [pair.features for pair in found.scored] == [pair.features for pair in expected.scored]
+    assert [pair.status for pair in found.scored] == [pair.status for pair in expected.scored]
+    for a, b in zip(found.scored, expected.scored, strict=True):
         assert a.score == pytest.approx(b.score, rel=1e-5, abs=1e-5)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit.prepare import pair_term
+from lanam.core.fit.joint import joint_term
 from lanam.core.inference.options import Options
 from lanam.core.rows import statistics
 from lanam.core.rows.statistics import Rows
@@ -53,7 +53,7 @@ def pair_of(first, second, groups="layer", seed=0):
     kinds = zip((first, second), columns.T, strict=True)
     grid = Grid(tuple(entries_of(kind, c, weight) for kind, c in kinds))
     options = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0), prior_groups=groups)
-    term = pair_term((0, 1), grid, options)
+    term = joint_term((0, 1), grid, options)
     position = grid.locate(*columns.T)
     rows = Rows((position,), (len(grid),), np.zeros(N), weight)
     share = statistics.entry_sums(rows, weight)[0] / weight.sum()
@@ -229,8 +229,8 @@ def test_the_joint_network_does_not_depend_on_missing_values():
 def test_a_transposed_pair_is_the_same_in_another_order():
     # Curves of codes x knots are those of knots x codes, entry by entry.
     grid = pair_of("codes", "knots")[0].entries
-    forth = pair_term((0, 1), grid, OPTIONS)
-    back = pair_term((1, 0), Grid((grid.axes[1], grid.axes[0])), OPTIONS)
+    forth = joint_term((0, 1), grid, OPTIONS)
+    back = joint_term((1, 0), Grid((grid.axes[1], grid.axes[0])), OPTIONS)
     expansion = forth.initial(np.random.default_rng(3))
     np.testing.assert_array_equal(forth.group_index, back.group_index)
     one = forth.jacobian(expansion).reshape(*grid.shape, -1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from lanam.core.fit import interactions
+from lanam.core.fit import effect_scores
 from lanam.core.fit.solvers import CURVATURES, find_solver
 from lanam.core.inference.evidence import UPDATES
 from lanam.core.inference.problem import Problem, State, add_terms
@@ -47,7 +47,7 @@ def make_problem(likelihood, pure=True):
     problem = Problem.of(
         prepared.terms, prepared.rows, prepared.units.likelihood, False, UPDATES["gradient"]
     )
-    terms = in_memory.pair_terms(columns, weight, PAIRS, options, prepared.categories)
+    terms = in_memory.joint_terms(columns, weight, PAIRS, options, prepared.categories)
     return add_terms(problem, State((), 0.0, 1.0), terms, rng=np.random.default_rng(0))[0]
 
 
@@ -199,7 +199,7 @@ def test_multipliers_of_trained_effects(likelihood):
     intercept = np.zeros(problem.likelihood.n_outputs)
     hyper = begin.hyper if likelihood == "gaussian" else replace(begin.hyper, log_noise=0.0)
     state = laplace.state_of(problem, parameters, intercept, hyper)
-    effects = interactions.multipliers(problem, state)
+    effects = effect_scores.multipliers(problem, state)
     assert list(effects.blocks) == [0, 1, 2]
     single = [
         reading.read(position, estimate.values).reshape(len(problem.rows), -1)

@@ -119,6 +119,6 @@ def test_a_reader_of_its_own_from_the_documentation():
 def test_statuses_are_in_the_words_of_this_version(path):
     model = lanam.load(path)
     assert "switched off" in path.read_bytes().decode("latin-1")
-    statuses = [item.status for item in (*model._model.terms, *model._model.pairs)]
+    statuses = [item.status for item in (*model._model.terms, *model._model.scored)]
     assert any(status.startswith("dropped: ") for status in statuses)
     assert all(status.startswith(("active", "dropped: ", "left out: ")) for status in statuses)

@@ -306,7 +306,7 @@ REFUSED = {
     "mixed levels": ("truth", setting("schema", "columns", 0, "levels", to=[True, "a"]), "'levels'"),
     "a number of text": ("block", setting("model", "log_evidence", to="1"), "'log_evidence' of the model"),
     "statuses of no list": ("block", setting("model", "pair_statuses", to="ab"), "'pair_statuses' of"),
-    "statuses of numbers": ("block", setting("model", "pair_statuses", to=[1, 2]), "what became of pairs"),
+    "statuses of numbers": ("block", setting("model", "pair_statuses", to=[1, 2]), "of an interaction"),
     "two kinds at once": ("block", setting("parameters", "tol", to={"set": [], "a": 1}), "of a kind"),
     "a tuple of text": ("block", setting("parameters", "tol", to={"tuple": "ab"}), "should be a list"),
     "a float of text": ("block", setting("parameters", "tol", to={"float": "1.5"}), "a number"),
@@ -379,7 +379,7 @@ REFUSED = {
     "edges of levels": ("levels", array("term 1 edges", lambda _: np.ones(1)), "shape of 'term 1 edges'"),
     "fewer edges": ("bins", array("term 1 edges", lambda a: a[1:]), "the shape of 'term 1 edges'"),
     "pairs of no column": ("polars", number("pair features", 3), "columns of pairs"),
-    "pairs of no status": ("polars", number("pair status", 99), "what became of pairs"),
+    "pairs of no status": ("polars", number("pair status", 99), "of an interaction"),
     "fewer scores": ("polars", array("pair score", lambda a: a[1:]), "the shape of 'pair score'"),
     "unsorted scores": (
         "calibrated",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -114,26 +115,33 @@ def split_names(values: Sequence[str] | None, names: Collection[str], option: st
     return list(dict.fromkeys(chosen))
 
 
-def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str, str]]:
-    """The value of ``--interactions``: "auto", a number, or pairs of columns."""
+def read_interactions(value: str, names: Collection[str]) -> str | int | list[tuple[str, ...]]:
+    """The value of ``--interactions``: "auto", a number, or pairs and triples of columns."""
     if value == "auto":
         return value
     if value.isdigit():
         return int(value)
-    pairs = []
+    found = []
     for part in value.split(","):
-        cuts = [at for at, letter in enumerate(part) if letter == ":"]
-        sides = [(part[:at].strip(), part[at + 1 :].strip()) for at in cuts]
-        if not sides:
-            raise UsageError(
-                f"--interactions {value!r} is not valid: use auto, a number, or pairs such as a:b,c:d"
+        # Names may have colons themselves.
+        pieces = part.split(":")
+        readings = [
+            tuple(
+                ":".join(pieces[slice(*ends)]).strip() for ends in pairwise((0, *cuts, len(pieces)))
             )
-        there = [side for side in sides if side[0] in names and side[1] in names]
-        first, second = (
-            require_column(side, names, "--interactions") for side in (there or sides)[0]
-        )
-        pairs.append((first, second))
-    return pairs
+            for n_cuts in (1, 2)
+            for cuts in combinations(range(1, len(pieces)), n_cuts)
+        ]
+        if not readings:
+            raise UsageError(
+                f"--interactions {value!r} is not valid: use auto, a number, or pairs and triples such as "
+                "a:b,c:d:e"
+            )
+        there = [reading for reading in readings if all(name in names for name in reading)]
+        plain = [reading for reading in readings if len(reading) == min(len(pieces), 3)]
+        chosen = (there or plain)[0]
+        found.append(tuple(require_column(name, names, "--interactions") for name in chosen))
+    return found
 
 
 def decide_task(

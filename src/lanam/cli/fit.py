@@ -22,7 +22,7 @@ from lanam.cli.deciding import (
     family_of,
     find_target,
     hold_out,
-    read_pairs,
+    read_interactions,
     require_column,
     split_names,
     target_values,
@@ -401,11 +401,12 @@ def _estimator(
     if request.noise != DEFAULTS.noise:
         own["noise"] = request.noise.value
     if request.interactions is not None:
-        own["interactions"] = read_pairs(request.interactions, names)
+        own["interactions"] = read_interactions(request.interactions, names)
     kind = LANAMClassifier if family.link.classes else LANAMRegressor
     make = kind.paper if request.paper else kind
     return make(
         **own,
+        max_order=request.max_order,
         max_pairs=request.max_pairs,
         time_budget=request.time_budget,
         max_iter=request.max_iter,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.cli.console import Console
-from lanam.cli.deciding import hold_out, read_pairs, require_column, split_names
+from lanam.cli.deciding import hold_out, read_interactions, require_column, split_names
 from lanam.cli.errors import UsageError
 from lanam.cli.models import dropped_text, numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
@@ -109,13 +109,14 @@ def _estimator(request: FitRequest, features: list[str], console: Console) -> LA
     categorical = split_names(request.categorical_features, features, "--categorical")
     asked = "auto" if request.interactions is None else request.interactions
     return LANAMSurvival(
+        max_order=request.max_order,
         max_pairs=request.max_pairs,
         time_budget=request.time_budget,
         max_iter=request.max_iter,
         random_state=request.random_state,
         memory=request.memory,
         n_jobs=request.n_jobs,
-        interactions=read_pairs(asked, features),
+        interactions=read_interactions(asked, features),
         categorical_features=categorical or "auto",
         verbose=int(not console.silent),
     )

@@ -210,11 +210,19 @@ class FitRequest(TableRequest):
     )
     interactions: str | None = _option(
         None,
-        "PAIRS",
-        "Pairwise interactions: auto (the default; none with --paper), a number, or pairs such as a:b,c:d.",
+        "COLUMNS",
+        "Interactions: auto (the default; none with --paper), a number of pairs, or pairs and triples "
+        "such as a:b,c:d:e.",
+    )
+    max_order: int = _option(
+        DEFAULTS.max_order,
+        "N",
+        "The most columns of an interaction: 3, 2 for pairs only, 1 for none.",
+        least=1,
+        most=3,
     )
     max_pairs: int = _option(
-        DEFAULTS.max_pairs, "N", "The most interactions that auto adds.", least=1
+        DEFAULTS.max_pairs, "N", "The most pairs, and the most triples, that auto adds.", least=1
     )
     time_budget: float | None = _option(
         None,

@@ -340,7 +340,11 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Axes | None = None)
             dark = part[i, j] > 0.3 * largest
             write_in_tile(ax, (j, i), _brief(part[i, j]), "white" if dark else "0.25")
     place = {int(column): k for k, column in enumerate(shown)}
-    active = [row["features"] for row in scores.active if set(row["features"]) <= place.keys()]
+    active = [
+        row["features"]
+        for row in scores.active
+        if row["order"] == 2 and set(row["features"]) <= place.keys()
+    ]
     if active:
         dots = np.array([(place[b], place[a]) for a, b in active])
         # A white edge around black is visible on light and on dark tiles.

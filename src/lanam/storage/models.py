@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from dataclasses import asdict, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from lanam.core.model.fitted import (
     UNSUPPORTED,
     FittedModel,
     FittedTerm,
-    ScoredPair,
+    ScoredInteraction,
 )
 from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import (
@@ -53,6 +54,9 @@ _STATUSES = {
 _FILE_STATUSES = {status: words for words, status in _STATUSES.items()}
 #: The status of a pair that was tried, in older files.
 _WORTH = re.compile(r"switched off: evidence \(worth (\S+) nats\)")
+
+#: Arrays of the scored interactions have the word of their number of columns.
+_ORDERS = {"pair": 2, "triple": 3}
 
 #: The entries of a term, by its kind.
 _ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels}
@@ -90,10 +94,15 @@ _TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
 
 def write_model(model: FittedModel, arrays: Put) -> Content:
     """A model as plain values; its arrays are added to ``arrays``."""
-    statuses = sorted({pair.status for pair in model.pairs})
-    arrays["pair features"] = np.array([p.features for p in model.pairs], np.int32).reshape(-1, 2)
-    arrays["pair score"] = np.array([pair.score for pair in model.pairs], np.float64)
-    arrays["pair status"] = np.array([statuses.index(p.status) for p in model.pairs], np.int16)
+    statuses = sorted({pair.status for pair in model.scored})
+    for word, order in _ORDERS.items():
+        scored = [one for one in model.scored if len(one.features) == order]
+        if scored or order == 2:
+            features = np.array([one.features for one in scored], np.int32)
+            arrays[f"{word} features"] = features.reshape(-1, order)
+            arrays[f"{word} score"] = np.array([one.score for one in scored], np.float64)
+            places = [statuses.index(one.status) for one in scored]
+            arrays[f"{word} status"] = np.array(places, np.int16)
     put_matrix(arrays, "root", model.cov_cholesky, triangle=True)
     optional = {"contrasts": model.contrasts, "gap_variance": model.missing_variance}
     arrays.update({name: array for name, array in optional.items() if array is not None})
@@ -222,7 +231,7 @@ def _read_noise(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> F
     model = _read_sum(fields, likelihood, arrays, n_levels)
     kinds = {term.kind for term in model.terms if term.active}
     fields.require(kinds <= {"smooth", "categorical"}, "terms")
-    fields.require(not model.pairs and model.missing_variance is None, "pairs or missing values")
+    fields.require(not model.scored and model.missing_variance is None, "pairs or missing values")
     arrays.require_none_left()
     return model
 
@@ -259,7 +268,7 @@ def _read_sum(
         log_evidence=fields.number("log_evidence"),
         history=tuple(map(_read_record, fields.items("history"))),
         stop_reason=fields.text("stop_reason"),
-        pairs=_read_pairs(fields, arrays, len(n_levels)),
+        scored=_read_scored(fields, arrays, len(n_levels)),
         contrasts=contrasts,
         missing_variance=missing_variance,
     )
@@ -305,21 +314,26 @@ _LISTS = {
 }
 
 
-def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredPair, ...]:
+def _read_scored(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredInteraction, ...]:
+    """The scored interactions, best first; files without triples have none of their arrays."""
     statuses = fields.items("pair_statuses")
-    require(all(isinstance(status, str) for status in statuses), "what became of pairs")
+    require(all(isinstance(status, str) for status in statuses), "status of an interaction")
     statuses = [_STATUSES.get(status) or _current_words(status) for status in statuses]
-    features = arrays.take("pair features", "i4", (None, 2))
-    scores = arrays.take("pair score", "f8", (len(features),))
-    places = arrays.take("pair status", "i2", (len(features),))
-    require(_within(features, 0, n_columns - 1), "columns of pairs")
-    require(len(features) <= n_columns * (n_columns - 1) // 2, "how many pairs there are")
-    require(bool((features[:, 0] != features[:, 1]).all()), "columns of pairs")
-    require(_within(places, 0, len(statuses) - 1), "what became of pairs")
-    return tuple(
-        ScoredPair((int(first), int(second)), float(score), statuses[place])
-        for (first, second), score, place in zip(features, scores, places, strict=True)
-    )
+    scored = list[ScoredInteraction]()
+    for word, order in _ORDERS.items():
+        if order > 2 and f"{word} features" not in arrays:
+            continue
+        features = arrays.take(f"{word} features", "i4", (None, order))
+        scores = arrays.take(f"{word} score", "f8", (len(features),))
+        places = arrays.take(f"{word} status", "i2", (len(features),))
+        require(_within(features, 0, n_columns - 1), f"columns of {word}s")
+        require(len(features) <= comb(n_columns, order), f"how many {word}s there are")
+        distinct = np.diff(np.sort(features, axis=1), axis=1) > 0
+        require(bool(distinct.all()), f"columns of {word}s")
+        require(_within(places, 0, len(statuses) - 1), "status of an interaction")
+        rows = zip(features.tolist(), scores.tolist(), places.tolist(), strict=True)
+        scored += [ScoredInteraction(tuple(one), score, statuses[at]) for one, score, at in rows]
+    return tuple(sorted(scored, key=ScoredInteraction.rank))
 
 
 def _current_words(status: str) -> str:

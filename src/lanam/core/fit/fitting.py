@@ -33,7 +33,7 @@ from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.constraining import constrain
-from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredPair
+from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredInteraction
 from lanam.core.model.scoring import log_noise_factors
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.located import Rows
@@ -92,21 +92,21 @@ def fit_on(
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     stage = resumed_stage(stage, model, run)
     wider = _finish(stage, run, _generators(random_state, options)[-1], pairs=True)
-    return replace(wider, pairs=_remembered(model.pairs, wider.pairs))
+    return replace(wider, scored=_remembered(model.scored, wider.scored))
 
 
 def _remembered(
-    earlier: tuple[ScoredPair, ...], newer: tuple[ScoredPair, ...]
-) -> tuple[ScoredPair, ...]:
+    earlier: tuple[ScoredInteraction, ...], newer: tuple[ScoredInteraction, ...]
+) -> tuple[ScoredInteraction, ...]:
     """The newer pairs; those tried earlier keep their score, and their status unless tried again."""
     before = {pair.features: pair for pair in earlier if not pair.status.startswith("left out")}
 
-    def merged(pair: ScoredPair) -> ScoredPair:
+    def merged(pair: ScoredInteraction) -> ScoredInteraction:
         old = before.get(pair.features, pair)
         status = old.status if pair.status.startswith("left out") else pair.status
         return replace(pair, score=old.score, status=status)
 
-    return tuple(sorted(map(merged, newer), key=lambda pair: -pair.score)) or earlier
+    return tuple(sorted(map(merged, newer), key=ScoredInteraction.rank)) or earlier
 
 
 def _generators(random_state: int, options: Options) -> list[Rng]:
@@ -140,8 +140,8 @@ def _best_first_stage(run: Run, generators: Sequence[Rng]) -> Stage:
 def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     """Add the requested pairs, assemble the model, and fit its noise."""
     options, prepared = run.options, run.prepared
-    scored: tuple[ScoredPair, ...] = ()
-    pairs = pairs and options.searches_pairs
+    scored: tuple[ScoredInteraction, ...] = ()
+    pairs = pairs and options.searches_interactions
     if pairs:
         stage, scored = second_stage(stage, run, rng)
     stage = _with_kept(prepared.solver.select(stage), options.knowledge.keep)
@@ -178,7 +178,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             reason = "interrupted"
     model = robust.with_gross_errors(model, gross_errors, stage, run)
     history = run.end(model.log_evidence, float(np.sqrt(model.noise_variance)))
-    model = replace(model, history=history, stop_reason=reason, pairs=scored)
+    model = replace(model, history=history, stop_reason=reason, scored=scored)
     return replace(model, diagnostics=diagnostics)
 
 

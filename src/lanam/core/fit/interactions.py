@@ -1,13 +1,10 @@
-"""Scores of candidate interactions (method.md 6; paper, section 3.2.3, appendix A.2).
+"""Scores of candidate interactions (method.md 6).
 
-All are computed after the first stage, for every pair, without fitting one.
+All are computed after the first stage, for every candidate, without fitting one.
 
 - ``evidence``: the log evidence gain of a joint term, in closed form, on the residuals of the first stage.
-  It detects any interaction, with or without main effects, and its unit is nats.
-- ``mutual_information``: between the posteriors of the two columns' effects, and ``evidence_gain``: the
-  gain of the paper's evidence bound if the pair's blocks were joint. Both are the paper's, and both
-  measure confounding of the two effects, not residual structure. They exist for the effects' output
-  multipliers (the last layer) and for all parameters.
+  It detects any interaction, with or without effects of fewer columns, and its unit is nats.
+- ``mutual_information`` and ``evidence_gain`` are the paper's, of pairs (``effect_scores.py``).
 """
 
 from __future__ import annotations
@@ -21,13 +18,11 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.blas import limited_threads
-from lanam.core.fit.prepare import Pair, pair_levels
-from lanam.core.inference.evidence import INTERCEPT_PRECISION, marginal_precision
-from lanam.core.inference.prior import inverse_and_log_det
-from lanam.core.inference.problem import Problem, Regression, State
+from lanam.core.fit import effect_scores
+from lanam.core.fit.joint import Interaction, joint_levels
+from lanam.core.inference.problem import Problem, State
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, added
-from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import ColumnSummary, DataSummary
 from lanam.core.rows.tables import Totals
@@ -39,8 +34,8 @@ from lanam.core.terms.knots import (
 )
 from lanam.core.terms.purity import purify
 
-#: Cells of a numeric column in the scores.
-_N_BINS = 12
+#: Cells of a numeric column in the scores of pairs and of triples, of which there are more.
+_N_BINS = {2: 12, 3: 6}
 
 #: Length scales of the kernels, in units of a column's spread, and candidate prior variances, in
 #: units of the response's (on the link scale).
@@ -53,9 +48,9 @@ _SMALLEST_DIRECTION = 3e-3
 _MAX_DIRECTIONS = 6
 
 
-def all_pairs(features: Sequence[int]) -> list[Pair]:
-    """Every pair of different columns, the smaller index first."""
-    return list(combinations(sorted(features), 2))
+def all_of_order(features: Sequence[int], order: int) -> list[Interaction]:
+    """All sets of ``order`` different columns, the smaller indices first."""
+    return list(combinations(sorted(features), order))
 
 
 def score(
@@ -63,29 +58,21 @@ def score(
     problem: Problem,
     state: State,
     summary: DataSummary,
-    pairs: Sequence[Pair],
+    candidates: Sequence[Interaction],
     categories: Mapping[int, Categories] = NO_CATEGORIES,
     *,
     trained: bool = False,
 ) -> Array:
-    """Nonnegative scores of ``pairs``; larger ones are more likely to interact.
+    """Nonnegative scores of ``candidates`` of one order; larger ones are more likely to interact.
 
     ``categories`` are the categorical columns. Effects of ``trained`` networks are multiplied as they are.
     """
-    if kind == "evidence":
-        binned = bin_columns(summary, pairs, categories)
-        cells = {feature: (column.entries, column.number) for feature, column in binned.items()}
-        job = partial(_cell_sums_of_rows, problem.around(state), cells, pairs)
-        sums = problem.rows.total(job)
-        return evidence_scores(binned, pairs, [total / state.noise for total in sums])
-    full = kind.endswith("_full")
-    effects = (
-        multipliers(problem, state) if trained and not full else joint_precision(problem, state)
-    )
-    if not full and not trained:
-        effects = effects.last_layer()
-    measure = gain_scores if kind.startswith("evidence_gain") else information_scores
-    return measure(effects, pairs)
+    if kind != "evidence":
+        return effect_scores.score(kind, problem, state, candidates, trained=trained)
+    binned = bin_columns(summary, candidates, categories)
+    cells = {feature: (column.entries, column.number) for feature, column in binned.items()}
+    sums = problem.rows.total(partial(_cell_sums_of_rows, problem.around(state), cells, candidates))
+    return evidence_scores(binned, candidates, [total / state.noise for total in sums])
 
 
 # --- evidence ---------------------------------------------------------------------------------------
@@ -109,36 +96,37 @@ class Binned:
 
 def bin_columns(
     summary: DataSummary,
-    pairs: Sequence[Pair],
+    candidates: Sequence[Interaction],
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> dict[int, Binned]:
-    """The columns of some pairs, binned."""
-    features = sorted({feature for pair in pairs for feature in pair})
+    """The columns of some candidates, binned."""
+    features = sorted({feature for candidate in candidates for feature in candidate})
+    order = max(map(len, candidates), default=2)
     # Many small matrices: one BLAS thread is fastest.
     with limited_threads(1):
         return {
-            feature: _bin(summary.columns[feature], coded=feature in categories)
+            feature: _bin(summary.columns[feature], order, coded=feature in categories)
             for feature in features
         }
 
 
 def evidence_scores(
-    binned: Mapping[int, Binned], pairs: Sequence[Pair], sums: Sequence[Array]
+    binned: Mapping[int, Binned], candidates: Sequence[Interaction], sums: Sequence[Array]
 ) -> Array:
     """Log evidence gain of a joint term, maximised over its length scale and variance.
 
-    ``sums`` are, for each pair, curvature and gradient of the log-likelihood in its cells at the first
+    ``sums`` are, for each candidate, curvature and gradient of the log-likelihood in its cells at the first
     stage's prediction, in units of the noise (2, cells, outputs); gains are summed over outputs. The joint
-    term is a Gaussian process: a product of two kernels on the grid of cells, without main effects.
+    term is a Gaussian process: a product of kernels on the grid of cells, without effects of fewer columns.
     Categories and missing values are cells without neighbours.
     """
     with limited_threads(1):
         gains = [
             sum(
-                _evidence_gain(binned[i], binned[j], *of_output)
+                _evidence_gain([binned[feature] for feature in candidate], *of_output)
                 for of_output in zip(curvature.T, gradient.T, strict=True)
             )
-            for (i, j), (curvature, gradient) in zip(pairs, sums, strict=True)
+            for candidate, (curvature, gradient) in zip(candidates, sums, strict=True)
         ]
     return np.array(gains, dtype=float)
 
@@ -147,52 +135,58 @@ Cells = Mapping[int, tuple[Levels | Categories, IntArray]]
 
 
 def _cell_sums_of_rows(
-    around: Around, cells: Cells, pairs: Sequence[Pair], parts: Iterable[Rows]
+    around: Around, cells: Cells, candidates: Sequence[Interaction], parts: Iterable[Rows]
 ) -> Totals:
     def of(part: Rows) -> Totals:
         gradient, curvature = around.derivatives(part)
         curvature = statistics.own_curvature(curvature)
         if part.repeats is None:
-            return cell_sums(part.columns, gradient, curvature, cells, pairs)
-        # Pairs of a subject's own columns need only its sums.
-        own = [pair for pair in pairs if not part.varies(pair)]
-        varying = [pair for pair in pairs if part.varies(pair)]
+            return cell_sums(part.columns, gradient, curvature, cells, candidates)
+        # Interactions of a subject's own columns need only its sums.
+        own = [candidate for candidate in candidates if not part.varies(candidate)]
+        varying = [candidate for candidate in candidates if part.varies(candidate)]
         subjects = part.columns, part.repeats.sum(gradient), part.repeats.sum(curvature)
-        rows = part.all_columns({k for pair in varying for k in pair}), gradient, curvature
+        rows = part.all_columns({k for one in varying for k in one}), gradient, curvature
         sums = dict(zip(own, cell_sums(*subjects, cells, own), strict=True))
         sums |= zip(varying, cell_sums(*rows, cells, varying), strict=True)
-        return tuple(sums[pair] for pair in pairs)
+        return tuple(sums[candidate] for candidate in candidates)
 
     return added(parts, 8 * statistics.CHUNK_ROWS, of)
 
 
 def cell_sums(
-    columns: Array, gradient: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
+    columns: Array,
+    gradient: Array,
+    curvature: Array,
+    cells: Cells,
+    candidates: Sequence[Interaction],
 ) -> Totals:
-    """Sums of curvature and gradient in the cells of some pairs: (2, cells, outputs) each."""
+    """Sums of curvature and gradient in the cells of some candidates: (2, cells, outputs) each."""
     cell = {}
-    for feature in {feature for pair in pairs for feature in pair}:
+    for feature in {feature for candidate in candidates for feature in candidate}:
         entries, number = cells[feature]
         cell[feature] = number[entries.locate(columns[:, feature]).index]
     size = {feature: int(number.max()) + 1 for feature, (_, number) in cells.items()}
     outputs = [np.atleast_2d(values.T) for values in (curvature, gradient)]
     totals = []
-    for first, second in pairs:
-        joint = cell[first] * np.int32(size[second]) + cell[second]
-        n_cells = size[first] * size[second]
+    for first, *others in candidates:
+        joint, n_cells = cell[first], size[first]
+        for other in others:
+            joint = joint * np.int32(size[other]) + cell[other]
+            n_cells *= size[other]
         sums = [[sum_by(joint, output, n_cells) for output in values] for values in outputs]
         totals.append(np.swapaxes(np.array(sums), 1, 2))
     return tuple(totals)
 
 
-def _bin(column: ColumnSummary, *, coded: bool) -> Binned:
+def _bin(column: ColumnSummary, order: int, *, coded: bool) -> Binned:
     distribution = column.distribution
     if coded:
-        entries = pair_levels(column)
+        entries = joint_levels(column, order)
         mass = sum_by(entries.entry_of, column.mass, len(entries))
         mass[entries.n_own] = distribution.missing
         return _binned(entries, mass, np.empty(0))
-    cells = place_levels(distribution, _N_BINS, _N_BINS)
+    cells = place_levels(distribution, _N_BINS[order], _N_BINS[order])
     cell_of_value = cells.locate(distribution.values * distribution.scale).index
     mass = sum_by(cell_of_value, distribution.mass, len(cells))
     inputs = distribution.mass * column.inputs
@@ -231,21 +225,25 @@ def _kernel_directions(kernel: Array, density: Array, most: int) -> tuple[Array,
     return vectors[:, keep] / root[:, None] * np.sqrt(size[keep]), size[keep]
 
 
-def _evidence_gain(first: Binned, second: Binned, curvature: Array, gradient: Array) -> float:
-    shape = (first.n_cells, second.n_cells)
-    products = []
-    for left, left_size, right, right_size in zip(
-        first.directions, first.sizes, second.directions, second.sizes, strict=True
-    ):
-        size = np.outer(left_size, right_size)
-        keep = size > _SMALLEST_DIRECTION * size.max(initial=0.0)
-        product = left[:, None, :, None] * right[None, :, None, :]
-        products.append(product.reshape(len(curvature), *size.shape)[:, keep])
+def _evidence_gain(columns: Sequence[Binned], curvature: Array, gradient: Array) -> float:
+    products = [_products(columns, k) for k in range(len(_LENGTHS))]
+    shape = tuple(column.n_cells for column in columns)
     # Purified for all length scales at once.
     pure = purify(np.concatenate(products, axis=1), curvature / curvature.sum(), shape)
     ends = np.cumsum([product.shape[1] for product in products])
     tables = np.split(pure, ends[:-1], axis=1)
     return max(_best_gain(t.T @ (t * curvature[:, None]), t.T @ gradient) for t in tables)
+
+
+def _products(columns: Sequence[Binned], length: int) -> Array:
+    """Products of the columns' directions at the cells of their grid, without negligible ones."""
+    values, sizes = np.ones((1, 1)), np.ones(1)
+    for column in columns:
+        directions = column.directions[length]
+        product = values[:, None, :, None] * directions[None, :, None, :]
+        values = product.reshape(len(values) * len(directions), -1)
+        sizes = np.multiply.outer(sizes, column.sizes[length]).ravel()
+    return values[:, sizes > _SMALLEST_DIRECTION * sizes.max(initial=0.0)]
 
 
 def _best_gain(gram: Array, target: Array) -> float:
@@ -254,111 +252,3 @@ def _best_gain(gram: Array, target: Array) -> float:
     shrunk = 1.0 + _VARIANCES[:, None] * np.maximum(size, 0.0)
     fit = _VARIANCES[:, None] * np.square(vectors.T @ target) / shrunk
     return float((0.5 * (fit - np.log(shrunk))).sum(axis=1).max(initial=0.0))
-
-
-# --- the paper's scores -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Effects:
-    """The joint posterior of all effects; ``blocks[d]`` are column ``d``'s coordinates.
-
-    The last coordinates are the intercepts.
-    """
-
-    precision: Array
-    mean: Array
-    blocks: dict[int, IntArray]
-
-    def last_layer(self) -> Effects:
-        """The posterior of one multiplier per column, of its whole effect."""
-        n_terms = sum(map(len, self.blocks.values()))
-        n_free = len(self.precision) - n_terms
-        project = np.zeros((len(self.precision), len(self.blocks) + n_free))
-        project[n_terms:, len(self.blocks) :] = np.eye(n_free)
-        for k, block in enumerate(self.blocks.values()):
-            project[block, k] = self.mean[block]
-        blocks = {feature: np.array([k]) for k, feature in enumerate(self.blocks)}
-        return Effects(project.T @ self.precision @ project, np.ones(project.shape[1]), blocks)
-
-
-def joint_precision(problem: Problem, state: State) -> Effects:
-    """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
-    linear = Regression.of(problem, state)
-    precision = marginal_precision(linear.model, linear.start)
-    coordinates = np.arange(linear.model.intercepts.start)
-    blocks: dict[int, IntArray] = {}
-    for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
-        places = coordinates[block]
-        if len(term.features) == 1 and len(places):
-            feature = term.features[0]
-            blocks[feature] = np.concatenate([blocks.get(feature, places[:0]), places])
-    return Effects(precision, linear.solve().mean, blocks)
-
-
-def multipliers(problem: Problem, state: State) -> Effects:
-    """The last layer of trained networks: the posterior of one multiplier per column, of its whole effect.
-
-    Their prior is standard normal, as in the paper's public code: small effects have little information.
-    """
-    n_outputs = problem.likelihood.n_outputs
-    features = sorted({term.features[0] for term in problem.terms if len(term.features) == 1})
-    number = {feature: k for k, feature in enumerate(features)}
-    places = [number.get(term.features[0], -1) if not term.joint else -1 for term in problem.terms]
-    (seen,) = problem.rows.total(partial(_multiplier_sums, problem.around(state), places))
-    precision = seen / state.noise
-    precision += np.diag(np.r_[np.ones(len(features)), np.full(n_outputs, INTERCEPT_PRECISION)])
-    blocks = {feature: np.array([k]) for feature, k in number.items()}
-    return Effects(precision, np.ones(len(precision)), blocks)
-
-
-def _multiplier_sums(around: Around, places: Sequence[int], parts: Iterable[Rows]) -> Totals:
-    """The curvature in the multipliers and, last, in the outputs' intercepts."""
-    n_outputs, n_columns = around.likelihood.n_outputs, max(places, default=-1) + 1
-
-    def of(part: Rows) -> Totals:
-        curvature = around.derivatives(part)[1].reshape(len(part), n_outputs, n_outputs)
-        design = np.zeros((len(part), n_outputs, n_columns + n_outputs))
-        design[:, :, n_columns:] = np.eye(n_outputs)
-        for position, values, place in zip(part.positions, around.values, places, strict=True):
-            if place >= 0:
-                design[:, :, place] += read(position, values).reshape(len(part), n_outputs)
-        bent = np.einsum("nkl,nlj->nkj", curvature, design)
-        return (np.tensordot(design, bent, axes=((0, 1), (0, 1))),)
-
-    return added(parts, statistics.CHUNK_ROWS, of)
-
-
-def information_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
-    """Mutual information of two effects' posteriors (paper, eq. mi_param).
-
-    ``1/2 log (|S_d| |S_d'| / |S_dd'|)`` with ``S`` the joint posterior covariance; for multipliers
-    ``-1/2 log(1 - corr^2)``.
-    """
-    covariance, _ = inverse_and_log_det(effects.precision)
-    return 0.5 * _log_det_ratios(covariance, effects.blocks, pairs)
-
-
-def gain_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
-    """Gain of the evidence bound if two blocks were joint (paper, eq. interaction_gain)."""
-    return _log_det_ratios(effects.precision, effects.blocks, pairs)
-
-
-def _log_det_ratios(matrix: Array, blocks: dict[int, IntArray], pairs: Sequence[Pair]) -> Array:
-    """``log |A_d| + log |A_d'| - log |A_dd'|`` of a positive definite ``A``; 0 where a block is empty.
-
-    With ``A_d = L_d L_d'`` it is ``-log |I - C C'|`` for ``C = L_d^-1 A_dd' L_d'^-T``, whose singular
-    values are the canonical correlations.
-    """
-    half = {
-        feature: np.linalg.inv(np.linalg.cholesky(matrix[np.ix_(block, block)]))
-        for feature, block in blocks.items()
-    }
-    ratios = np.zeros(len(pairs))
-    for k, (i, j) in enumerate(pairs):
-        if i in blocks and j in blocks:
-            coupling = half[i] @ matrix[np.ix_(blocks[i], blocks[j])] @ half[j].T
-            correlation = np.linalg.svd(coupling, compute_uv=False)
-            # Rounding may give a correlation of one, where the information is infinite.
-            ratios[k] = -np.log1p(-np.minimum(np.square(correlation), 1.0 - 1e-15)).sum()
-    return ratios

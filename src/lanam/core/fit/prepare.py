@@ -1,9 +1,9 @@
-"""Tables to the inputs of a fit: terms, rows at their positions, standard units; joint terms of pairs."""
+"""Tables to the inputs of a fit: terms, rows at their positions, standard units."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -12,7 +12,8 @@ import numpy as np
 
 from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
-from lanam.core.fit.solvers import CURVATURES, SOLVERS, find_solver
+from lanam.core.fit.joint import grouped_terms
+from lanam.core.fit.solvers import find_solver, has_networks
 from lanam.core.inference.options import Options
 from lanam.core.inference.own_parameters import fit_null
 from lanam.core.inference.problem import Problem, State
@@ -24,17 +25,13 @@ from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.quadratics import tables_pay
 from lanam.core.rows.statistics import fit_intercept_only
-from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
+from lanam.core.rows.summaries import DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
-    NO_CATEGORIES,
-    NO_PERIODS,
     SMOOTH,
-    Axis,
     Categories,
     Distribution,
     Entries,
-    Grid,
     Knots,
     Levels,
     choose_categories,
@@ -43,7 +40,7 @@ from lanam.core.terms.knots import (
     place_levels,
     place_line,
 )
-from lanam.core.terms.term import LevelTerm, MixedTerm, OrderedTerm, SmoothTerm, Term
+from lanam.core.terms.term import LevelTerm, OrderedTerm, SmoothTerm, Term
 
 #: Columns with at most this many distinct values get an effect per value: values that recur. Others get
 #: bins, whose number matters little because their borders mean nothing.
@@ -69,25 +66,6 @@ _RECURRING_AMOUNTS = 50.0
 #: The rarest of other columns are pooled (earlier with several classes).
 _WIDE = 1000
 
-#: Knots of a column within a pair: fewer than for a column alone, because a grid has their square. And
-#: every knot takes a mean of its rows out of the pair: with few rows that mean is noise, so where a
-#: column has more values than knots there are no more than half the root of the rows. (Still fewer
-#: fit a little better, but between far knots a pair is not pure.)
-_PAIR_KNOTS = 16
-_FEWEST_PAIR_KNOTS = 8
-
-#: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
-_PAIR_MARGINS = np.array([0.2, 1.0])
-
-#: Knots of lines by group, and the largest numbers of groups with a line or a curve: their tables have
-#: the square of it.
-_SLOPE_KNOTS = 4
-_MOST_LINES = 2000
-_MOST_CURVES = 600
-
-#: The most frequent categories that take part in a pair individually; the others are pooled.
-_PAIR_LEVELS = 24
-
 #: About the largest number of coordinates of a numeric column.
 COLUMN_WIDTH = 10
 
@@ -97,8 +75,6 @@ _THREADED_WIDTH = 1000
 
 #: Called with the summary of all rows before the fit goes on.
 OnSummary: TypeAlias = Callable[[DataSummary], object]
-
-Pair: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -142,7 +118,7 @@ class Run:
         n_outputs, terms = self.prepared.units.likelihood.n_outputs, self.prepared.terms
         width = sum(_width(term, self.prepared.summary) for term in terms)
         n_pairs = len(terms) * (len(terms) - 1) // 2
-        if not self.options.searches_pairs:
+        if not self.options.searches_interactions:
             n_pairs = 0
         return n_outputs, width * n_outputs, n_pairs
 
@@ -177,7 +153,7 @@ class Run:
         }
         self.history.append(entry)
         self._report(entry)
-        if stage == "pairs" and self.is_out_of_time():
+        if stage in ("pairs", "triples") and self.is_out_of_time():
             raise KeyboardInterrupt
 
     def end(self, log_evidence: float, noise_std: float) -> tuple[dict[str, Any], ...]:
@@ -249,7 +225,7 @@ def prepare(
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
     widest = None
-    if n_levels and likelihood.n_outputs == 1 and not _has_networks(options):
+    if n_levels and likelihood.n_outputs == 1 and not has_networks(options):
         # The categories of one column can be integrated out: that with most of them.
         free = [-1 if k in known.ordered else n for k, n in enumerate(n_levels)]
         widest = int(np.argmax(free))
@@ -281,7 +257,7 @@ def prepare(
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     terms += grouped_terms(summary, options, categories, unused)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
-    if not options.searches_pairs:  # as large as the columns, and only pairs use them again
+    if not options.searches_interactions:  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()
     solver = find_solver(options)
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary, solver)
@@ -332,116 +308,3 @@ def _start(summary: DataSummary, units: Units) -> Intercept:
 def has_high_cardinality(entries: Entries) -> bool:
     """Whether a column has too many categories for coordinates of their own."""
     return isinstance(entries, Categories) and entries.n_own > _WIDE and not entries.ordered
-
-
-# --- joint terms (method.md 6) ----------------------------------------------------------------------
-
-
-def pair_levels(column: ColumnSummary) -> Categories:
-    """The entries of a categorical column within a pair."""
-    return choose_categories(column.mass, _PAIR_LEVELS)
-
-
-def place_grids(
-    summary: DataSummary,
-    pairs: Sequence[Pair],
-    categories: Mapping[int, Categories] = NO_CATEGORIES,
-    periods: Mapping[int, float] = NO_PERIODS,
-) -> list[Grid]:
-    """A grid of entries for each pair; ``categories`` are the categorical columns.
-
-    A column that is a straight line alone may bend with another.
-    """
-    axes: dict[int, Axis] = {}
-    weight = summary.total_weight
-    affordable = int(np.clip(np.sqrt(weight) / 2.0, _FEWEST_PAIR_KNOTS, _PAIR_KNOTS))
-    for feature in sorted({feature for pair in pairs for feature in pair}):
-        column = summary.columns[feature]
-        if feature in categories:
-            axes[feature] = pair_levels(column)
-            continue
-        few = len(column.distribution.values) <= _PAIR_KNOTS
-        n_knots = _PAIR_KNOTS if few else affordable
-        if column.knots is not None:
-            axes[feature] = column.knots.thinned(n_knots)
-            continue
-        if feature in periods:
-            knots = place_circle(column.distribution, periods[feature], n_knots)
-        else:
-            knots = place_knots(column.distribution, n_knots, _PAIR_MARGINS)
-        assert knots is not None, "a constant column cannot interact"
-        axes[feature] = knots
-    return [Grid(tuple(axes[feature] for feature in pair)) for pair in pairs]
-
-
-def pair_terms(
-    summary: DataSummary,
-    pairs: Sequence[Pair],
-    options: Options,
-    categories: Mapping[int, Categories] = NO_CATEGORIES,
-) -> list[SmoothTerm | MixedTerm]:
-    """A joint term for each pair."""
-    grids = place_grids(summary, pairs, categories, options.knowledge.periods)
-    return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
-
-
-def grouped_terms(
-    summary: DataSummary,
-    options: Options,
-    categories: Mapping[int, Categories],
-    unused: Mapping[int, str],
-) -> list[SmoothTerm | MixedTerm]:
-    """The deviations of groups from the common curves, for the columns that are known to have some."""
-    known = options.knowledge
-    terms = []
-    for curve, group in (*known.by, *known.slopes):
-        if curve in unused or group in unused:
-            continue
-        straight = curve in known.linear or (curve, group) in known.slopes
-        axes = {
-            curve: _axis_of_groups(summary, curve, options, straight=straight),
-            group: _groups(summary, group, straight)
-            if group in categories
-            else _axis_of_groups(summary, group, options, straight=True),
-        }
-        features = (min(curve, group), max(curve, group))
-        terms.append(pair_term(features, Grid(tuple(axes[k] for k in features)), options))
-    return terms
-
-
-def _axis_of_groups(
-    summary: DataSummary, feature: int, options: Options, *, straight: bool
-) -> Knots:
-    """The knots of a column whose curves differ between groups."""
-    distribution, periods = summary.columns[feature].distribution, options.knowledge.periods
-    if straight:
-        knots = place_line(distribution, _SLOPE_KNOTS, _PAIR_MARGINS)
-    elif feature in periods:
-        knots = place_circle(distribution, periods[feature], _PAIR_KNOTS)
-    else:
-        knots = place_knots(distribution, _PAIR_KNOTS, _PAIR_MARGINS)
-    assert knots is not None, "a constant column has no curve"
-    return knots
-
-
-def _groups(summary: DataSummary, feature: int, straight: bool) -> Categories:
-    """The groups that have curves or lines; the rarest of more share one."""
-    most = _MOST_LINES if straight else _MOST_CURVES
-    return choose_categories(summary.columns[feature].mass, most)
-
-
-def _has_networks(options: Options) -> bool:
-    """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
-    return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
-
-
-def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
-    """The joint term of columns on their grid: of one network where it is trained, or factored."""
-    if grid.smooth or _has_networks(options):
-        architecture = options.architecture(grid.n_inputs)
-        return SmoothTerm(pair, grid, architecture, options.prior_groups, options.pure)
-    architecture = options.architecture(len(grid.axes))
-    if not grid.bends:  # a line has one scale
-        architecture = replace(architecture, scales=architecture.scales[:1])
-    grouped = pair in options.knowledge.grouped
-    return MixedTerm(pair, grid, architecture, options.prior_groups, options.pure, grouped)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lanam.core.fit.joint import joint_term
 from lanam.core.fit.prepare import (
     OnSummary,
     Prepared,
     category_term,
-    pair_term,
     rows_of,
     summarise,
 )
@@ -108,6 +108,6 @@ def term_of(fitted: FittedTerm, options: Options) -> Term:
     if isinstance(entries, Levels):
         return LevelTerm(fitted.features, entries)
     if isinstance(entries, Grid):
-        return pair_term(fitted.features, entries, options)
+        return joint_term(fitted.features, entries, options)
     assert entries is not None
     return SmoothTerm(fitted.features, entries, options.architecture(1), options.prior_groups)

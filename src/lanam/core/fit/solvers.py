@@ -40,3 +40,8 @@ def make_problem(
     joint, update = options.posterior == "joint", UPDATES[options.evidence_update]
     settings = joint, update, options.memory, on_decision, n_columns
     return Problem.of(terms, rows, likelihood, *settings)
+
+
+def has_networks(options: Options) -> bool:
+    """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
+    return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored

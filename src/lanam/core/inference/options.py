@@ -37,8 +37,10 @@ class Options:
     level_effects: bool = True
     #: whether Gaussian noise may be heteroscedastic
     noise: bool = False
-    #: "auto", their number, or the pairs
-    interactions: str | int | tuple[tuple[int, int], ...] = 0
+    #: "auto", the number of pairs, or their columns
+    interactions: str | int | tuple[tuple[int, ...], ...] = 0
+    #: the largest number of columns of an interaction that "auto" adds
+    max_order: int = 2
     interaction_score: str = "evidence"
     #: the most interactions that "auto" adds
     max_pairs: int = 50
@@ -47,7 +49,7 @@ class Options:
     #: the column that is time, if there is one: its term is not dropped for want of evidence, and its
     #: interactions are searched for by themselves
     time: int | None = None
-    time_interactions: str | int | tuple[tuple[int, int], ...] = 0
+    time_interactions: str | int | tuple[tuple[int, ...], ...] = 0
     #: what is known of columns
     knowledge: Knowledge = NOTHING
     pair_hidden_sizes: tuple[int, ...] | None = None
@@ -68,9 +70,10 @@ class Options:
     on_iteration: Callable[[dict[str, Any]], None] | None = None
 
     @property
-    def searches_pairs(self) -> bool:
+    def searches_interactions(self) -> bool:
         """Whether any interaction may be added."""
-        return any(asked not in (0, ()) for asked in (self.interactions, self.time_interactions))
+        asked = 0 if self.max_order < 2 else self.interactions
+        return any(one not in (0, ()) for one in (asked, self.time_interactions))
 
     def architecture(self, n_inputs: int) -> Architecture:
         """The network of one column, or of several jointly."""

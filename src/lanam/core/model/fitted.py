@@ -37,12 +37,16 @@ EXCLUDED = "left out: excluded"
 
 
 @dataclass(frozen=True)
-class ScoredPair:
+class ScoredInteraction:
     """A candidate interaction with its score, and its status: active, or why not."""
 
-    features: tuple[int, int]
+    features: tuple[int, ...]
     score: float
     status: str
+
+    def rank(self) -> tuple[float, int]:
+        """Sort key: the best first, of equal ones pairs before triples."""
+        return -self.score, len(self.features)
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,8 @@ class FittedModel:
     #: one record per iteration
     history: tuple[dict[str, Any], ...] = ()
     stop_reason: str = "converged"
-    #: all scored pairs, best first; empty if none were requested
-    pairs: tuple[ScoredPair, ...] = ()
+    #: all scored interactions, best first; empty if none were requested
+    scored: tuple[ScoredInteraction, ...] = ()
     #: ``Q`` (C, C - 1) for several classes
     contrasts: Array | None = None
     #: Gaussian noise variance added by a missing value of each column (D,)

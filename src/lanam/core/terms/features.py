@@ -54,8 +54,9 @@ RESOLUTION = 1
 _SMALLEST = 1e-6
 _SMALLEST_OUTPUT = 1e-8
 
-#: The largest number of products of a band's features in a table over several columns.
-_MAX_PRODUCTS = 160
+#: The largest number of products of a band's features in a table over two columns, and over three, which
+#: are smoother.
+_MAX_PRODUCTS = {2: 160, 3: 96}
 
 
 class Features(Protocol):
@@ -208,7 +209,7 @@ def tangent_features(axes: Sequence[Knots], architecture: Architecture) -> list[
 def product_counts(axes: Sequence[Knots], architecture: Architecture) -> list[int]:
     """The number of products of each band."""
     return [
-        min(math.prod(sizes), _MAX_PRODUCTS)
+        min(math.prod(sizes), _MAX_PRODUCTS[max(len(sizes), 2)])
         for sizes in zip(*(_n_factors(knots, architecture) for knots in axes), strict=True)
     ]
 
@@ -257,7 +258,7 @@ def _largest_products(factors: Sequence[Array]) -> Array:
     for factor in factors:
         values = np.einsum("ip,jq->ijpq", values, factor).reshape(len(values) * len(factor), -1)
         sizes = np.multiply.outer(sizes, np.linalg.norm(factor, axis=0)).ravel()
-        kept = np.argsort(-sizes, kind="stable")[:_MAX_PRODUCTS]
+        kept = np.argsort(-sizes, kind="stable")[: _MAX_PRODUCTS[max(len(factors), 2)]]
         values, sizes = values[:, kept], sizes[kept]
     return values
 

@@ -50,12 +50,14 @@ class Knowledge:
 
     @cached_property
     def constrained(self) -> frozenset[int]:
-        """Columns with constraints, which have no per-value effects."""
+        """Columns with constraints, which have no per-value effects and no interactions of three."""
         return frozenset(each.feature for each in self.constraints)
 
-    def excludes(self, pair: tuple[int, int]) -> bool:
-        """Whether a pair is never tried."""
-        return pair in self.excluded or not self.curved.isdisjoint(pair)
+    def excludes(self, columns: tuple[int, ...]) -> bool:
+        """Whether an interaction of these columns is never tried."""
+        bound = self.curved if len(columns) == 2 else self.constrained
+        pairs = (set(columns).issuperset(pair) for pair in self.excluded)
+        return any(pairs) or not bound.isdisjoint(columns)
 
     def of_noise(self) -> Knowledge:
         """What of it holds for a model of the noise: the shapes of columns."""

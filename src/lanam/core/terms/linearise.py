@@ -23,8 +23,9 @@ from lanam.core.terms.term import LevelTerm, Term
 #: not identifiable and are left to the prior.
 RANK_TOLERANCE = 1e-3
 
-#: The same for an interaction, which has many more directions near the threshold.
+#: The same for a pair, and for a triple, which have more and more directions near the threshold.
 PAIR_TOLERANCE = 1e-2
+TRIPLE_TOLERANCE = 0.1
 
 #: The same in a term's first pass, before its prior was tuned, and where coordinates are many, until passes
 #: have converged; unless the direction exceeds a hundredth of the largest.
@@ -134,7 +135,7 @@ def compress(
     if dropped:
         basis, sizes = np.empty((phi.shape[1], 0)), np.empty(0)
     else:
-        tolerance = PAIR_TOLERANCE if term.joint else RANK_TOLERANCE
+        tolerance = (RANK_TOLERANCE, PAIR_TOLERANCE, TRIPLE_TOLERANCE)[len(term.features) - 1]
         basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis), sizes)
 
