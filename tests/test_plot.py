@@ -382,6 +382,7 @@ class TestPlotInteractionMatrix:
         rows = [
             {
                 "rank": rank,
+                "order": 2,
                 "pair": f"x{i} x x{j}",
                 "features": (i, j),
                 "feature_names": (f"x{i}", f"x{j}"),

@@ -218,6 +218,7 @@ def test_the_matrix():
             "rank": rank,
             "pair": f"{names[i]} x {names[j]}",
             "features": (i, j),
+            "order": 2,
             "feature_names": (names[i], names[j]),
             "score": 1000.0 / rank,
             "status": "active" if rank in (1, 400) else "left out: no gain expected",
