@@ -135,6 +135,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         *,
         trials: Any = None,
         offset: Any = None,
+        groups: Any = None,
         target: str | None = None,
         drop: Sequence[str] = (),
         checkpoint: Any = None,
@@ -169,6 +170,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             Known part of the prediction on the link scale, added to the sum of terms with the coefficient
             one. Zero by default; not for more than two classes. For files and Dask frames as for
             ``exposure``.
+        groups : array-like of shape (n_samples,), or str, default=None
+            The group of each row (patient, hospital, site), or the name of a column that has it, which
+            stays a feature: rows of one group are not independent. Where the noise is cross-validated
+            (``noise="auto"``), whole groups are left out. For files and Dask frames the name of a column.
         target : str, default=None
             The name of the target's column, in place of ``y``.
         drop : sequence of str, default=()
@@ -203,7 +208,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         # A fit that fails must not leave a mixture of two models.
         for learned in ("_model", "calibration_", "metadata_", "dialect_"):
             self.__dict__.pop(learned, None)
-        given = exposure, drop, trials, offset
+        given = exposure, drop, trials, offset, groups
         inputs = FitInputs(X, name_of_target(y, target), sample_weight, *given)
         with Session(options, self.random_state, self.verbose) as session:
             data = self._open(inputs, session, checkpoint is not None)

@@ -22,7 +22,7 @@ from lanam.families import BERNOULLI, ORDINAL, ClassFamily, Family
 from lanam.families.base import NewRows, link_interval
 from lanam.families.labels import number_labels
 from lanam.families.ordinal import OrdinalFamily
-from lanam.inputs import read_weights
+from lanam.inputs import read_groups, read_weights
 from lanam.parameters import ClassifierParameters, refuse_class_weight
 from lanam.sessions import Session
 from lanam.training import FitInputs, TrainingData, order_of
@@ -349,7 +349,9 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         ends = link_interval(self._model, rows, ndtri([1.0 - upper, upper]))
         return self.family_.link.inverse(ends)
 
-    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
+    def calibrate(
+        self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, groups: Any = None
+    ) -> Self:
         """Calibrate :meth:`predict_set` with held-out rows (split conformal prediction, adaptive sets).
 
         Sets of exchangeable new rows then contain the true class with at least the requested coverage,
@@ -370,6 +372,9 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
             Frequency weights.
         offset : float or array-like of shape (n_samples,), default=None
             Known part of the log-odds, as in :meth:`fit`; zero by default.
+        groups : array-like of shape (n_samples,), default=None
+            The group of each row, of which new rows are of other ones: the guarantee is then that of a row
+            of a new group, and as many groups are needed as rows without.
 
         Returns
         -------
@@ -390,7 +395,8 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         probability = self.predict_proba(X, offset=offset)
         weight = read_weights(sample_weight, len(probability))
         numbers = self._numbers(self._read_target(self.family_, y, len(probability)))
-        self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
+        group = None if groups is None else read_groups(groups, len(probability))
+        self.calibration_ = calibrated_by(own_scores(probability, numbers), weight, group)
         return self
 
     @in_chunks

@@ -113,9 +113,17 @@ class Calibration:
         return {"scores": self.scores.tolist(), "weight": self.weight.tolist()}
 
 
-def calibrated_by(scores: Array, weight: Array) -> Calibration:
-    """The calibration by rows with these scores and weights, without rows of zero weight."""
+def calibrated_by(scores: Array, weight: Array, group: Array | None = None) -> Calibration:
+    """The calibration by rows with these scores and weights, without rows of zero weight.
+
+    Rows of a ``group`` share a weight of one: groups are exchangeable, and a row of a new one is covered
+    with at least the coverage (Lee, Barber and Willett 2023).
+    """
     warn_of_weights(weight)
+    if group is not None:
+        _, number = np.unique(group, return_inverse=True)
+        total = np.bincount(number, weights=weight)[number]
+        weight = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0.0)
     kept = np.flatnonzero(weight > 0.0)
     order = kept[np.argsort(scores[kept], kind="stable")]
     return Calibration(scores[order], weight[order])

@@ -5,6 +5,7 @@ Targets and weights become finite floats, columns floats that may be missing.
 
 from __future__ import annotations
 
+import hashlib
 import numbers
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -25,7 +26,9 @@ from lanam.data import (
     read_categorical,
     warn_unseen,
 )
+from lanam.data.cells import read_cells
 from lanam.data.columns import read_orders
+from lanam.data.encoding import factorise
 from lanam.data.errors import missing_columns, unknown_columns
 from lanam.errors import InputError, Line, warn_user
 from lanam.families import Family
@@ -150,6 +153,32 @@ def _array_of_lists(X: Any) -> Any:
 def _has_booleans(X: Any) -> bool:
     rows = (row for row in X if isinstance(row, (list, tuple)))
     return any(not {bool, np.bool_}.isdisjoint(map(type, row)) for row in rows)
+
+
+def read_groups(groups: Any, n_rows: int) -> Array:
+    """A number for each row that is the same for all rows of a group, and does not depend on the others.
+
+    Examples
+    --------
+    >>> numbers = read_groups(["a", "b", "a"], 3)
+    >>> bool(numbers[0] == numbers[2] != numbers[1]), bool(read_groups(["a"], 1)[0] == numbers[0])
+    (True, True)
+    """
+    values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(groups)
+    if values.ndim != 1 or len(values) != n_rows:
+        shape = f"shape {values.shape}" if values.ndim != 1 else f"{len(values)} values"
+        problem = f"{{argument}} has {shape}, and there are {n_rows} rows"
+        raise InputError(problem, "pass one value per row", argument="groups")
+    codes, levels = factorise(read_cells(values[:, None], 0, "groups"))
+    if np.isnan(codes).any():
+        row = int(np.argmax(np.isnan(codes)))
+        problem = "{argument} has a missing value in row {row}"
+        raise InputError(
+            problem, "Give every row a group, or drop these rows", argument="groups", row=row
+        )
+    digests = (hashlib.blake2b(repr(level).encode(), digest_size=6) for level in levels)
+    numbers = np.array([int.from_bytes(digest.digest()) for digest in digests], dtype=np.float64)
+    return np.asarray(numbers[codes.astype(np.intp)])
 
 
 def read_target_of(family: Family, estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:

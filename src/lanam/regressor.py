@@ -26,7 +26,7 @@ from lanam.explain import GlobalExplanation, describe_terms, explain_global, req
 from lanam.families import ANY, AUTO, FAMILIES, Family, find_family, find_numeric_family
 from lanam.families.base import link_interval
 from lanam.family_scores import FamilyScores
-from lanam.inputs import read_response, read_target, read_weights
+from lanam.inputs import read_groups, read_response, read_target, read_weights
 from lanam.parameters import RegressorParameters
 from lanam.sessions import Session
 from lanam.training import FitInputs, TrainingData, TrainingRows
@@ -556,6 +556,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         *,
         trials: Any = None,
         offset: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Calibrate :meth:`predict_interval` with held-out rows (split conformal prediction).
 
@@ -577,6 +578,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             Frequency weights.
         exposure, trials, offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`fit`; required if the model was fitted with one.
+        groups : array-like of shape (n_samples,), default=None
+            The group of each row (patient, hospital, site), of which new rows are of other ones: the
+            guarantee is then that of a row of a new group, and as many groups are needed as rows without.
 
         Returns
         -------
@@ -601,7 +605,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self._require_given(exposure, trials, offset)
         rows = self._predictive(X, exposure, trials, offset)
         scores = rows.score(self._read_target(self.family_, y, len(rows.mean)))
-        self.calibration_ = calibrated_by(scores, read_weights(sample_weight, len(scores)))
+        weight = read_weights(sample_weight, len(scores))
+        group = None if groups is None else read_groups(groups, len(scores))
+        self.calibration_ = calibrated_by(scores, weight, group)
         return self
 
     @in_chunks

@@ -23,7 +23,7 @@ from lanam.core.rows.located import Rows
 from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
-from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, warn_user
+from lanam.data import CATEGORICAL, NUMERIC, UNSEEN, Schema, as_frame, find_column, warn_user
 from lanam.data.errors import ColumnRef, coded_missing, row_identifiers
 from lanam.data.recognition import code_of_missing, numbers_rows
 from lanam.engines.interface import Chunk, Source
@@ -35,6 +35,7 @@ from lanam.families.labels import number_labels
 from lanam.inputs import (
     read_columns,
     read_exposure,
+    read_groups,
     read_offset,
     read_target_of,
     read_trials,
@@ -57,6 +58,7 @@ class FitInputs:
     drop: Sequence[str] = ()
     trials: Any = None
     offset: Any = None
+    groups: Any = None
 
 
 @dataclass
@@ -185,19 +187,22 @@ class InMemoryData:
         )
         given = self._inputs.offset
         offset = None if given is None else read_offset(given, n_rows)
+        group = self._inputs.groups
+        group = None if group is None else read_groups(group, n_rows)
         if not weight.all():
             kept = weight > 0.0
             require_enough(int(kept.sum()))
             columns, target = np.asfortranarray(columns[kept]), target[kept]
             weight, exposure = weight[kept], exposure[kept]
             offset = None if offset is None else offset[kept]
+            group = None if group is None else group[kept]
             schema = schema if self._fitted else schema.narrowed(columns)
         if self._fitted is not None:
             require_known_values(columns, schema)
         require_same_classes(classes, target)
         encoding = family.encoding(family.statistics(target, weight, exposure))
         encoded = encoding.response(target, weight, exposure, offset)
-        self._table = encoded.with_columns(columns)
+        self._table = replace(encoded.with_columns(columns), group=group)
         whole = self._table if len(columns) == n_rows else None
         tables = partial(ArrayTables, self._table)
         return TrainingRows(
@@ -223,7 +228,7 @@ class ChunkedData:
         roles = read_roles(
             source,
             *(inputs.target, inputs.sample_weight, inputs.exposure, inputs.drop),
-            *(inputs.trials, inputs.offset),
+            *(inputs.trials, inputs.offset, inputs.groups),
         )
         self.dialect, self._categorical = source.dialect, estimator.categorical_features
         self._ordered = estimator.ordered if fitted is None else None
@@ -276,7 +281,7 @@ TrainingData: TypeAlias = InMemoryData | ChunkedData
 def fingerprint(table: EncodedRows) -> str:
     """A digest of rows in memory."""
     digest = hashlib.sha256()
-    extras = [array for array in (table.offset, table.precision) if array is not None]
+    extras = [array for array in (table.offset, table.precision, table.group) if array is not None]
     for array in (table.columns, table.response, table.weight, *extras):
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
@@ -327,6 +332,7 @@ def name_of(target: object) -> str | None:
 
 def split_frame(inputs: FitInputs) -> FitInputs:
     """Take named columns out of a frame in memory; arguments that are values stay as they are."""
+    inputs = replace(inputs, groups=_values_of_groups(inputs))
     roles = {name: getattr(inputs, name) for name in ROW_ARGUMENTS}
     named = [argument for argument, value in roles.items() if isinstance(value, str)]
     if not named and not inputs.drop:
@@ -337,7 +343,18 @@ def split_frame(inputs: FitInputs) -> FitInputs:
         raise ValueError(f"{argument} names columns, and X is an array without names: pass a frame")
     features = find_features(roles, inputs.drop, frame.columns, "X")
     roles |= {argument: frame[roles[argument]].to_numpy() for argument in named}
-    return FitInputs(frame.select(list(features)).to_native(), **roles)
+    return FitInputs(frame.select(list(features)).to_native(), **roles, groups=inputs.groups)
+
+
+def _values_of_groups(inputs: FitInputs) -> Any:
+    """The rows' groups; a column that has them stays a feature."""
+    if not isinstance(inputs.groups, str):
+        return inputs.groups
+    frame: Any = as_frame(inputs.X)
+    if frame is None:
+        raise ValueError("groups names a column, and X is an array without names: pass a frame")
+    find_column(inputs.groups, frame.columns, "groups")
+    return frame[inputs.groups].to_numpy()
 
 
 def order_of(inputs: FitInputs) -> list[Any]:

@@ -75,5 +75,5 @@ def test_zeros_and_an_outlier():
 
 
 def test_without_cross_validated_gain_it_is_not_kept(monkeypatch):
-    monkeypatch.setattr(noise, "_shape_gain", lambda residuals, weight: noise.LEAST_GAIN)
+    monkeypatch.setattr(noise, "_shape_gain", lambda *rows: noise.LEAST_GAIN)
     assert noise.learn_shape(residuals("two"), ONES) is None

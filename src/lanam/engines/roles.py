@@ -90,6 +90,8 @@ class Roles:
     features: tuple[str, ...]
     trials: Role = None
     offset: Role = None
+    #: the column whose values are the rows' groups, perhaps a feature as well
+    groups: str | None = None
 
     @property
     def given(self) -> Given:
@@ -105,7 +107,8 @@ class Roles:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that a fit reads."""
-        return self.features + self.others
+        groups = () if self.groups is None else (self.groups,)
+        return tuple(dict.fromkeys(self.features + self.others + groups))
 
 
 def find_features(
@@ -142,6 +145,7 @@ def read_roles(
     drop: Sequence[str] = (),
     trials: Any = None,
     offset: Any = None,
+    groups: Any = None,
 ) -> Roles:
     """The roles of the columns of a table in chunks, all of which are named."""
     if not isinstance(target, str):
@@ -150,7 +154,8 @@ def read_roles(
     given = find_given(source, exposure, trials, offset)
     arguments = {"target": target, "sample_weight": weight, **vars(given)}
     features = find_features(arguments, drop, source.names, source.title)
-    return Roles(target, weight, given.exposure, features, given.trials, given.offset)
+    groups = _require_name(groups, source, "groups")
+    return Roles(target, weight, given.exposure, features, given.trials, given.offset, groups)
 
 
 def find_given(source: Source, exposure: Any, trials: Any = None, offset: Any = None) -> Given:

@@ -37,7 +37,7 @@ from lanam.engines.roles import Roles, Targets, read_targets
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
 from lanam.families.base import Encoded
 from lanam.families.labels import number_labels
-from lanam.inputs import require_enough
+from lanam.inputs import read_groups, require_enough
 
 #: Beyond this many distinct values identifiers and free text are rejected before the whole table is read.
 _MANY_LEVELS = 1 << 20
@@ -65,7 +65,13 @@ class Encoder:
         if not isinstance(targets.weighted, slice):
             columns = np.asfortranarray(columns[targets.weighted])
         with in_chunk(chunk, self.roles.target):
-            return self._response(targets).with_columns(columns, chunk.number)
+            rows = self._response(targets).with_columns(columns, chunk.number)
+        if self.roles.groups is None:
+            return rows
+        with in_chunk(chunk, self.roles.groups):
+            frame: Any = as_frame(chunk.frame)
+            group = read_groups(frame[self.roles.groups], len(frame))
+        return replace(rows, group=group[targets.weighted])
 
     def _response(self, targets: Targets) -> Encoded:
         values, labels = targets.values, targets.labels

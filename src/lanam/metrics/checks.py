@@ -125,6 +125,20 @@ def read_weights(sample_weight: Weights, n_rows: int) -> Array:
     return weight
 
 
+def read_groups(groups: ArrayLike | None, n_rows: int) -> IntArray | None:
+    """The number of each row's group; None if rows are independent."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.ndim != 1 or len(values) != n_rows:
+        problem = "{argument} has the shape {value}, and there are {n_rows} rows"
+        raise InputError(
+            problem, "pass one value per row", argument="groups", value=values.shape, n_rows=n_rows
+        )
+    values = values.astype(str) if values.dtype.kind == "O" else values
+    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.intp)
+
+
 def weighted_mean(values: Array | NDArray[np.bool_], sample_weight: Weights) -> float:
     """Weighted mean over rows."""
     return float(np.average(values, weights=read_weights(sample_weight, len(values))))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -14,7 +16,14 @@ from lanam.conformal import Calibration, warn_of_weights
 from lanam.core.arrays import Array, sum_by
 from lanam.data import NewValuesWarning
 from lanam.explain import require_coverage
-from lanam.metrics.checks import Weights, class_numbers, read_vector, read_weights, weighted_mean
+from lanam.metrics.checks import (
+    Weights,
+    class_numbers,
+    read_groups,
+    read_vector,
+    read_weights,
+    weighted_mean,
+)
 from lanam.metrics.classes import (
     bernoulli_nll,
     categorical_nll,
@@ -28,6 +37,7 @@ from lanam.metrics.curves import (
     given_options,
     retention_curve,
 )
+from lanam.metrics.influence import mean_of
 from lanam.metrics.kernel import skce, skce_limit
 from lanam.metrics.performance import (
     classification_performance,
@@ -61,6 +71,7 @@ def coverage_report(
     trials: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     sample_weight: Weights = None,
+    groups: ArrayLike | None = None,
 ) -> CoverageReport:
     """Predictive performance, and nominal against observed coverage, of a fitted model on held-out rows.
 
@@ -84,6 +95,11 @@ def coverage_report(
         As in the model's ``predict``; required if the model was fitted with some.
     sample_weight : array-like of shape (n,), default=None
         Frequency weights: ranges under calibration are those of as many rows as their sum.
+    groups : array-like of shape (n,), default=None
+        The group of each row (patient, hospital, site), if rows of one group are not independent. Ranges
+        under calibration are then those of as many independent rows as vary as much, by the variance
+        between groups of whether intervals contain the target, and confidence intervals those of
+        independent groups. Groups should be new to the model, as those of its predictions will be.
 
     Returns
     -------
@@ -111,10 +127,9 @@ def coverage_report(
     with warnings.catch_warnings():  # the first prediction has reported unseen values
         warnings.simplefilter("ignore", NewValuesWarning)
         if classes:
-            return _report_of_classes(
-                model, X, y, np.asarray(predicted), levels, sample_weight, extra
-            )
-        return _report_of_intervals(model, X, y, predicted, levels, sample_weight, extra)
+            given = np.asarray(predicted), levels, sample_weight, groups, extra
+            return _report_of_classes(model, X, y, *given)
+        return _report_of_intervals(model, X, y, predicted, levels, sample_weight, groups, extra)
 
 
 def _report_of_intervals(
@@ -124,6 +139,7 @@ def _report_of_intervals(
     moments: tuple[Array, Array],
     levels: Sequence[float],
     sample_weight: Weights,
+    groups: ArrayLike | None,
     extra: dict[str, ArrayLike],
 ) -> CoverageReport:
     mean, std = moments
@@ -132,6 +148,7 @@ def _report_of_intervals(
     warn_of_weights(weight)
     counts = model.family_.discrete
 
+    @cache
     def covered(level: float, calibrated: bool) -> _Covered:
         lower, upper = model.predict_interval(X, coverage=level, calibrated=calibrated, **extra).T
         expected: float | Array = level
@@ -140,6 +157,7 @@ def _report_of_intervals(
             expected = upto - below
         return (lower <= target) & (target <= upper), upper - lower, expected
 
+    rows = _Independent.of(groups, weight, [covered(level, False)[0] for level in levels])
     scores = {
         "nll": -model.log_likelihood(X, target, sample_weight=sample_weight, **extra),
         "rmse": rmse(target, mean, sample_weight=weight),
@@ -149,16 +167,16 @@ def _report_of_intervals(
     curve = quantile_calibration_curve(
         model.predict_cdf(X, target, **extra),
         below=model.predict_cdf(X, target - 1.0, **extra) if counts else None,
-        sample_weight=weight,
+        sample_weight=rows.weight,
     )
     scores["quantile_calibration_error"] = curve.error
     scores["quantile_calibration_error_by_chance"] = quantile_error_limit(
-        weight.sum(), probability=_RANGE_COVERAGE
+        rows.weight.sum(), probability=_RANGE_COVERAGE
     )
-    if not counts and weight.sum() > 1.0:
+    if not counts and rows.weight.sum() > 1.0:
         block = _KERNEL_BLOCK if len(target) > _KERNEL_BLOCK else None
         for name, error in (("skce", skce), ("skce_by_chance", skce_limit)):
-            scores[name] = error(target, mean, std, block_size=block, sample_weight=weight)
+            scores[name] = error(target, mean, std, block_size=block, sample_weight=rows.weight)
     return CoverageReport(
         kind="intervals",
         performance=(
@@ -167,11 +185,12 @@ def _report_of_intervals(
                 mean,
                 exposure=extra.get("exposure", extra.get("trials")),
                 sample_weight=weight,
+                groups=groups,
             )
             if counts
-            else regression_performance(target, mean, sample_weight=weight)
+            else regression_performance(target, mean, sample_weight=weight, groups=groups)
         ),
-        rows=tuple(_record(model, level, covered, weight) for level in levels),
+        rows=tuple(_record(model, level, covered, rows.weight) for level in levels),
         sets=(),
         scores=scores,
         curve=curve,
@@ -180,6 +199,8 @@ def _report_of_intervals(
         ),
         n_rows=int((weight > 0.0).sum()),
         estimator=type(model).__name__,
+        n_groups=rows.n_groups,
+        n_effective=None if groups is None else float(rows.weight.sum()),
     )
 
 
@@ -190,6 +211,7 @@ def _report_of_classes(
     probabilities: Array,
     levels: Sequence[float],
     sample_weight: Weights,
+    groups: ArrayLike | None,
     extra: dict[str, ArrayLike],
 ) -> CoverageReport:
     numbers = class_numbers(y, model.classes_)
@@ -208,15 +230,22 @@ def _report_of_classes(
         truth, probability = right, confidence
         nll = categorical_nll(numbers, probabilities, sample_weight=weight)
         root_brier = root_brier_score(numbers, probabilities, sample_weight=weight)
-    curve = reliability_curve(truth, probability, _N_BINS, sample_weight=weight)
 
+    @cache
     def covered(level: float, calibrated: bool) -> _Covered:
         sets = model.predict_set(X, coverage=level, calibrated=calibrated, **extra)
         return sets[index, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
 
+    residuals = np.asarray(truth, dtype=np.float64) - probability
+    inside = [covered(level, False)[0] for level in levels]
+    rows = _Independent.of(groups, weight, [*inside, residuals])
+    curve = reliability_curve(truth, probability, _N_BINS, sample_weight=rows.weight)
+
     return CoverageReport(
         kind="classes",
-        performance=classification_performance(numbers, probabilities, sample_weight=weight),
+        performance=classification_performance(
+            numbers, probabilities, sample_weight=weight, groups=groups
+        ),
         rows=tuple(
             {
                 "from": bin_ / _N_BINS,
@@ -231,19 +260,51 @@ def _report_of_classes(
                 np.unique(uniform_bins(probability[weight > 0.0], _N_BINS)).tolist()
             )
         ),
-        sets=tuple(_record(model, level, covered, weight) for level in levels),
+        sets=tuple(_record(model, level, covered, rows.weight) for level in levels),
         scores={
             "nll": nll,
             "accuracy": weighted_mean(right, weight),
             "root_brier_score": root_brier,
             "calibration_error": curve.error,
-            "calibration_error_by_chance": _calibration_error_limit(probability, weight),
+            "calibration_error_by_chance": _calibration_error_limit(probability, rows.weight),
         },
         curve=curve,
         retention=retention_curve(right, 1.0 - confidence, sample_weight=weight),
         n_rows=int((weight > 0.0).sum()),
         estimator=type(model).__name__,
+        n_groups=rows.n_groups,
+        n_effective=None if groups is None else float(rows.weight.sum()),
     )
+
+
+@dataclass(frozen=True)
+class _Independent:
+    """Weights of rows whose sum is the number of independent rows that they count as."""
+
+    weight: Array
+    n_groups: int | None = None
+
+    @classmethod
+    def of(
+        cls, groups: ArrayLike | None, weight: Array, figures: Sequence[NDArray[Any]]
+    ) -> _Independent:
+        """Rows of groups count less by the design effect on the means of some figures.
+
+        This is the mean ratio of their variance with independent groups to that with independent rows: at
+        least one, and at most the mean size of a group.
+        """
+        group = read_groups(groups, len(weight))
+        if group is None:
+            return cls(weight)
+        effects, n_groups = [], int(group.max()) + 1
+        for figure in figures:
+            estimate = mean_of(np.asarray(figure, dtype=np.float64), weight)
+            by_row = estimate.std_error(weight)
+            if by_row > 0.0 and n_groups > 1:
+                effects.append((estimate.std_error(weight, group) / by_row) ** 2)
+        most = float(weight.sum()) / n_groups
+        effect = float(np.mean(effects)) if effects else most
+        return cls(weight / min(max(effect, 1.0), max(most, 1.0)), n_groups)
 
 
 def _record(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, IntArray
 
 #: Newton steps of a calibration regression, and the change of the coefficients at which it has converged.
 _MAX_STEPS = 100
@@ -28,9 +28,16 @@ class Estimate(NamedTuple):
     value: float
     influence: Array
 
-    def std_error(self, weight: Array) -> float:
-        """Standard error, for frequency weights."""
+    def std_error(self, weight: Array, group: IntArray | None = None) -> float:
+        """Standard error, for frequency weights; of independent groups of rows, if some are numbered."""
         largest = float(np.abs(self.influence).max()) or 1.0  # whose square may overflow
+        if group is not None:
+            sums = np.bincount(group, weights=weight * (self.influence / largest))
+            n_groups = len(sums)
+            if n_groups == 1:
+                return np.nan
+            squares = np.square(sums).sum() * n_groups / (n_groups - 1.0)
+            return largest * float(np.sqrt(squares) / weight.sum())
         return largest * float(np.sqrt(weight @ (self.influence / largest) ** 2) / weight.sum())
 
 

@@ -16,7 +16,14 @@ from lanam.data import make_frame
 from lanam.explain import require_coverage
 from lanam.explain.values import PlainData
 from lanam.metrics import influence
-from lanam.metrics.checks import Weights, read_classes, read_positive, read_vector, read_weights
+from lanam.metrics.checks import (
+    Weights,
+    read_classes,
+    read_groups,
+    read_positive,
+    read_vector,
+    read_weights,
+)
 from lanam.metrics.influence import Estimate, mean_of
 from lanam.text import aligned, html_table, number_format
 
@@ -161,8 +168,9 @@ class Performance(PlainData):
 class _Rows:
     """Collects the figures of rows with these weights."""
 
-    def __init__(self, weight: Array, coverage: float) -> None:
+    def __init__(self, weight: Array, coverage: float, groups: ArrayLike | None = None) -> None:
         self.weight, self.coverage = weight, require_coverage(coverage)
+        self.group = read_groups(groups, len(weight))
         self.z = float(ndtri(0.5 + 0.5 * self.coverage))
         self.figures: list[Figure] = []
 
@@ -170,10 +178,11 @@ class _Rows:
         self, name: str, estimate: Estimate, reference: float, of: str, n_least: float | None = None
     ) -> None:
         """Add a figure with its interval; ``n_least`` is for fractions, see `_fraction`."""
-        value, error = estimate.value, estimate.std_error(self.weight)
+        value, error = estimate.value, estimate.std_error(self.weight, self.group)
         total = float(self.weight.sum())
         # One row says nothing of its own variance; else the usual correction for the mean.
-        error *= math.sqrt(total / (total - 1.0)) if total > 1.0 else math.nan
+        if self.group is None:
+            error *= math.sqrt(total / (total - 1.0)) if total > 1.0 else math.nan
         if n_least is not None:
             ends = _fraction(value, error, self.z, n_least)
         elif name in ("r2", "deviance_explained"):
@@ -220,6 +229,7 @@ def classification_performance(
     probabilities: ArrayLike,
     *,
     sample_weight: Weights = None,
+    groups: ArrayLike | None = None,
     coverage: float = 0.95,
 ) -> Performance:
     """Discrimination, error and calibration of predicted class probabilities.
@@ -239,6 +249,9 @@ def classification_performance(
         Of all classes; for two classes, the second is the event.
     sample_weight : array-like of shape (n,), default=None
         Frequency weights.
+    groups : array-like of shape (n,), default=None
+        The group of each row, if rows of one group are not independent: intervals are those of independent
+        groups.
     coverage : float, default=0.95
         Confidence level of the intervals.
 
@@ -256,7 +269,7 @@ def classification_performance(
     """
     numbers, table = read_classes(y, probabilities)
     weight = read_weights(sample_weight, len(numbers))
-    rows = _Rows(weight, coverage)
+    rows = _Rows(weight, coverage, groups)
     n_classes = table.shape[1]
     share = np.bincount(numbers, weight, n_classes) / weight.sum()
     chosen = np.maximum(table[np.arange(len(numbers)), numbers], _LEAST_PROBABILITY)
@@ -310,7 +323,12 @@ def _mean_estimate(estimates: list[Estimate]) -> Estimate:
 
 
 def regression_performance(
-    y: ArrayLike, mean: ArrayLike, *, sample_weight: Weights = None, coverage: float = 0.95
+    y: ArrayLike,
+    mean: ArrayLike,
+    *,
+    sample_weight: Weights = None,
+    groups: ArrayLike | None = None,
+    coverage: float = 0.95,
 ) -> Performance:
     """Error of predicted numbers: ``r2``, ``rmse`` and ``mae``.
 
@@ -320,6 +338,9 @@ def regression_performance(
         Observations and predictions.
     sample_weight : array-like of shape (n,), default=None
         Frequency weights.
+    groups : array-like of shape (n,), default=None
+        The group of each row, if rows of one group are not independent: intervals are those of independent
+        groups.
     coverage : float, default=0.95
         Confidence level of the intervals.
 
@@ -337,7 +358,7 @@ def regression_performance(
     target = read_vector("y", y)
     predicted = read_vector("mean", mean, len(target))
     weight = read_weights(sample_weight, len(target))
-    rows = _Rows(weight, coverage)
+    rows = _Rows(weight, coverage, groups)
     # A common unit keeps squares of huge or tiny numbers finite.
     unit = float(np.abs(target).max()) or 1.0
     error = (target - predicted) / unit
@@ -360,6 +381,7 @@ def count_performance(
     *,
     exposure: ArrayLike | None = None,
     sample_weight: Weights = None,
+    groups: ArrayLike | None = None,
     coverage: float = 0.95,
 ) -> Performance:
     """Calibration and error of predicted counts.
@@ -376,6 +398,9 @@ def count_performance(
         Exposures, for the rate that ignores all columns; one by default.
     sample_weight : array-like of shape (n,), default=None
         Frequency weights.
+    groups : array-like of shape (n,), default=None
+        The group of each row, if rows of one group are not independent: intervals are those of independent
+        groups.
     coverage : float, default=0.95
         Confidence level of the intervals.
 
@@ -394,7 +419,7 @@ def count_performance(
     expected = read_positive("mean", mean, len(counts))
     time = read_positive("exposure", 1.0 if exposure is None else exposure, len(counts))
     weight = read_weights(sample_weight, len(counts))
-    rows = _Rows(weight, coverage)
+    rows = _Rows(weight, coverage, groups)
     rate = float(weight @ counts) / float(weight @ time)
     total = influence.ratio(mean_of(counts, weight), mean_of(expected, weight))
     rows.add("actual_over_expected", total, 1.0, "calibrated")

@@ -102,6 +102,9 @@ class CoverageReport(PlainData):
         Class of the model.
     performance
         AUROC, RMSE, A/E and the like, with confidence intervals: ``report.performance["auroc"]``.
+    n_groups, n_effective
+        With ``groups``, their number, and the number of independent rows that the rows count as in ranges
+        under calibration; else None.
 
     Notes
     -----
@@ -144,6 +147,8 @@ class CoverageReport(PlainData):
     n_rows: int
     estimator: str
     performance: Performance
+    n_groups: int | None = None
+    n_effective: float | None = None
 
     @property
     def calibrated(self) -> bool:
@@ -215,7 +220,10 @@ class CoverageReport(PlainData):
         return f"<p>{first}</p>{figures}{tables}<p>{last}</p>"
 
     def _headlines(self) -> list[str]:
-        return [f"{self.estimator} evaluated on {self.n_rows} rows", *self._verdicts()]
+        evaluated = f"{self.estimator} evaluated on {self.n_rows} rows"
+        if self.n_groups is not None:
+            evaluated += f" of {self.n_groups} groups, which count as {self.n_effective:.0f} rows"
+        return [evaluated, *self._verdicts()]
 
     def _score_lines(self) -> list[str]:
         """A line for each score, with its limit if it has one."""

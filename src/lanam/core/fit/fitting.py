@@ -245,7 +245,9 @@ def _learn_noise(model: FittedModel, sample: EncodedRows | None, run: Run, rng: 
     standard, noise = residuals.response, learn_noise(residuals, fit_noise)
     if noise is not None:
         standard = standard * np.exp(-0.5 * log_noise_factors(noise, residuals.columns))
-    return replace(model, noise=noise, shape=learn_shape(standard, residuals.weight))
+    return replace(
+        model, noise=noise, shape=learn_shape(standard, residuals.weight, residuals.group)
+    )
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,9 @@ def regular_rows(found: Found | None, run: Run) -> EncodedRows | None:
         return sample
     regular = ~found.gross
     columns = np.asfortranarray(sample.columns[regular])
-    return EncodedRows(columns, sample.response[regular], sample.weight[regular])
+    group = None if sample.group is None else sample.group[regular]
+    rows = sample.response[regular], sample.weight[regular]
+    return EncodedRows(columns, *rows, group=group)
 
 
 def _suspected(stage: Stage, run: Run) -> Found | None:

@@ -121,10 +121,11 @@ def learn_noise(
     return replace(noise, intercept=noise.intercept + correction, history=())
 
 
-def learn_shape(residuals: Array, weight: Array) -> NoiseShape | None:
+def learn_shape(residuals: Array, weight: Array, group: Array | None = None) -> NoiseShape | None:
     """The residual distribution, or None where a Gaussian describes the residuals as well.
 
-    Residuals are in units of the noise's standard deviation in their row, in random order.
+    Residuals are in units of the noise's standard deviation in their row, in random order; those of one
+    ``group`` are held out together.
 
     Examples
     --------
@@ -136,7 +137,9 @@ def learn_shape(residuals: Array, weight: Array) -> NoiseShape | None:
     >>> bool(1.0 < shape.skewness < 3.0)
     True
     """
-    if np.count_nonzero(residuals) < LEAST_ROWS or _shape_gain(residuals, weight) <= LEAST_GAIN:
+    if np.count_nonzero(residuals) < LEAST_ROWS:
+        return None
+    if _shape_gain(residuals, weight, group) <= LEAST_GAIN:
         return None
     return _mixture(residuals, weight)
 
@@ -150,7 +153,7 @@ def standard_residuals(model: FittedModel, sample: EncodedRows) -> EncodedRows:
     mean, variance = scoring.link_moments(model, rows.columns)
     leverage = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
     size = np.sqrt(model.noise_variance * (1.0 - leverage))
-    return EncodedRows(rows.columns, (rows.response - mean) / size, rows.weight)
+    return replace(rows, response=(rows.response - mean) / size)
 
 
 def _is_supported(rows: EncodedRows, fitted: FittedSquares) -> bool:
@@ -159,6 +162,8 @@ def _is_supported(rows: EncodedRows, fitted: FittedSquares) -> bool:
     In closed form they are left out of the fit, and not of its precisions. What these gain from them is
     at most about the edf (measured: -12 to 26 nats at 6 to 45 edf): only closer calls are cross-validated.
     """
+    if rows.group is not None:  # rows of one group say what the others are like
+        return _variance_gain(rows, fitted) > LEAST_GAIN
     optimistic = _left_out_gain(rows, fitted)
     if not LEAST_GAIN < optimistic <= LEAST_GAIN + fitted.n_effective:
         return optimistic > LEAST_GAIN
@@ -177,7 +182,7 @@ def _left_out_gain(rows: EncodedRows, fitted: FittedSquares) -> float:
 def _variance_gain(rows: EncodedRows, fitted: FittedSquares) -> float:
     """Cross-validated gain in log-likelihood of a model of the squares over their mean."""
     likelihood, total = LogVariance(), 0.0
-    for held_out in _folds(len(rows)):
+    for held_out in _folds(len(rows), rows.group):
         square, weight = rows.response, rows.weight
         mean = np.average(square[~held_out], weights=weight[~held_out])
         tested = square[held_out]
@@ -187,10 +192,10 @@ def _variance_gain(rows: EncodedRows, fitted: FittedSquares) -> float:
     return total
 
 
-def _shape_gain(residuals: Array, weight: Array) -> float:
+def _shape_gain(residuals: Array, weight: Array, group: Array | None) -> float:
     """Cross-validated gain in log-likelihood of a mixture over a Gaussian of the same variance."""
     total = 0.0
-    for held_out in _folds(len(residuals)):
+    for held_out in _folds(len(residuals), group):
         train, train_weight = residuals[~held_out], weight[~held_out]
         shape = _mixture(train, train_weight)
         z = residuals[held_out] / math.sqrt(np.average(np.square(train), weights=train_weight))
@@ -199,16 +204,21 @@ def _shape_gain(residuals: Array, weight: Array) -> float:
     return total
 
 
-def _folds(n_rows: int) -> Iterator[NDArray[np.bool_]]:
-    """Masks of the held-out rows."""
+def _folds(n_rows: int, group: Array | None = None) -> Iterator[NDArray[np.bool_]]:
+    """Masks of the held-out rows, whole groups if there are some; none of a single group."""
     n_folds = _MANY_FOLDS if n_rows < _MANY_ROWS else _FEW_FOLDS
+    number = np.arange(n_rows)
+    if group is not None:  # numbers of groups are hashes: their order is random
+        distinct, number = np.unique(group, return_inverse=True)
+        n_folds = min(n_folds, len(distinct)) if len(distinct) > 1 else 0
     for k in range(n_folds):
-        yield np.arange(n_rows) % n_folds == k
+        yield number % n_folds == k
 
 
 def _subset(table: EncodedRows, rows: NDArray[np.bool_]) -> EncodedRows:
     columns = np.asfortranarray(table.columns[rows])
-    return EncodedRows(columns, table.response[rows], table.weight[rows])
+    group = None if table.group is None else table.group[rows]
+    return EncodedRows(columns, table.response[rows], table.weight[rows], group=group)
 
 
 def _mixture(residuals: Array, weight: Array) -> NoiseShape:

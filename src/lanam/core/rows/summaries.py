@@ -151,7 +151,7 @@ def _sketched(
 def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     spread = Spread.of(table.response, table.weight)
     extras = table.extras
-    # Rows that differ in their offset are different rows.
+    # Rows that differ in their offset, or are of other groups, are different rows.
     columns = np.hstack([table.columns, *extras]) if any(e.size for e in extras) else table.columns
     hashes = sketches.hash_rows(columns, table.response)
     classes = level_counts(table.response, table.weight, n_classes)
@@ -195,7 +195,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     merged = [np.array([n_rows + n_more, *astuple(total)]), next(one) + next(two)]
     merged.append(sketches.merge_counts(next(one), next(two)))
     merged.append(next(one) + next(two))  # of unsigned integers, modulo 2^64
-    samples = [np.concatenate(pair) for pair in zip(islice(one, 7), islice(two, 7), strict=True)]
+    samples = [np.concatenate(pair) for pair in zip(islice(one, 8), islice(two, 8), strict=True)]
     merged += _smallest(samples, n_sample)
     for n_levels in levels:
         pair = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
@@ -208,7 +208,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
 def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
-    classes, smallest, sums, _, _, sampled, response, weight, *extras = islice(parts, 10)
+    classes, smallest, sums, _, _, sampled, response, weight, *extras = islice(parts, 11)
     sample = None
     if len(response):
         sample = EncodedRows(np.asfortranarray(sampled), response, weight).with_extras(*extras)

@@ -28,6 +28,7 @@ class EncodedRows:
 
     ``offset`` is the known part of the prediction on the link scale; None if it is zero everywhere.
     ``precision`` divides the likelihood's dispersion (the exposure of an amount); None if it is one.
+    Rows with the same number as ``group`` are not independent; None if all are.
     With ``repeats``, columns are those of subjects, of which each has rows at several ``times``: the time
     is a further column, the last.
     """
@@ -40,20 +41,21 @@ class EncodedRows:
     precision: Array | None = None
     repeats: Repeats | None = None
     times: Array = field(default_factory=lambda: np.empty(0))
+    group: Array | None = None
 
     def __len__(self) -> int:
         return len(self.response)
 
     @property
     def extras(self) -> list[Array]:
-        """Offset and precision as columns (n, 1); (n, 0) where there is none."""
-        parts = (self.offset, self.precision)
+        """Offset, precision and group as columns (n, 1); (n, 0) where there is none."""
+        parts = (self.offset, self.precision, self.group)
         return [np.empty((len(self), 0)) if part is None else part[:, None] for part in parts]
 
     def with_extras(self, *extras: Array) -> EncodedRows:
         """These rows with the extras of such."""
-        offset, precision = (each[:, 0] if each.shape[1] else None for each in extras)
-        return replace(self, offset=offset, precision=precision)
+        offset, precision, group = (each[:, 0] if each.shape[1] else None for each in extras)
+        return replace(self, offset=offset, precision=precision, group=group)
 
 
 #: Goes over chunks once; it can be pickled: a function of a module, or a ``partial`` of one.
