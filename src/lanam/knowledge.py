@@ -91,7 +91,7 @@ def require_networks(options: Options) -> None:
         if options.hidden_sizes is None and options.pair_hidden_sizes is None:
             return
         remedy = (
-            "use solver='gauss-newton' and curvature='exact', the defaults"
+            "{use solver='gauss-newton' and curvature='exact', the defaults}"
             if SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
             else "leave hidden_sizes and pair_hidden_sizes at 'auto'"
         )

@@ -234,6 +234,9 @@ class RegressorParameters(Parameters):
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
 
+#: Parameters that say what is known of columns, which a file can hold (``lanam fit --spec``).
+KNOWLEDGE = ("cyclic", "linear", "ordered", "keep", "exclude_pairs", "by", "random_slopes")
+
 #: The paper's settings where they are not the defaults, for ``LANAMRegressor.paper``.
 PAPER: Mapping[str, Any] = {
     "interactions": 0,

@@ -228,12 +228,20 @@ def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
 
 
 def hold_out(
-    labels: np.ndarray | None, n_rows: int, shares: Sequence[float], random_state: int
+    labels: np.ndarray | None,
+    n_rows: int,
+    shares: Sequence[float],
+    random_state: int,
+    groups: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     """Indices of the training rows, and of the rows held out for each fraction, all ascending.
 
-    Classes are stratified, and each keeps a training row.
+    Classes are stratified, and each keeps a training row; or whole ``groups`` of rows are held out.
     """
+    if groups is not None:
+        distinct, code = np.unique(groups.astype(str), return_inverse=True)
+        of_groups = hold_out(None, len(distinct), shares, random_state)
+        return [np.flatnonzero(np.isin(code, part)) for part in of_groups]
     rng = np.random.default_rng(random_state)
     numbers = np.zeros(n_rows, int) if labels is None else np.unique(labels, return_inverse=True)[1]
     parts: list[list[np.ndarray]] = [[] for _ in range(len(shares) + 1)]

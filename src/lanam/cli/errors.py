@@ -63,6 +63,7 @@ _WORDS = {
     "set likelihood='poisson'": "use --task counts",
     "std=True": "--std",
     "trials=...": "--trials",
+    "use solver='gauss-newton' and curvature='exact', the defaults": "leave out --paper",
     "with missing values": "with empty cells",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from lanam.cli.deciding import (
 )
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.fit_survival import fit_survival, is_survival
+from lanam.cli.knowledge import read_knowledge
 from lanam.cli.models import dropped_text, numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
@@ -59,6 +60,8 @@ class TableRoles:
     target: str
     others: dict[str, str]
     features: list[str]
+    #: the column of groups of rows, perhaps a feature as well
+    groups: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,13 @@ def fit(request: FitRequest, console: Console) -> None:
     decision, test = samples.decision, samples.test
     console.note(f"task: {decision.task}, {decision.why}")
     console.note(f"rows: {samples.note}")
-    model = _estimator(request, decision, roles.features, console)
+    model = _estimator(request, decision, roles, console)
     with console.warnings():
         model.fit(**samples.train, checkpoint=request.checkpoint)
-        if samples.calibrate:
-            model.calibrate(**samples.calibrate)
+        # Held-out groups are unseen categories on purpose.
+        with nullcontext() if roles.groups is None else unheard():
+            if samples.calibrate:
+                model.calibrate(**samples.calibrate)
     model.set_params(verbose=0)
     # Frames of the model in Python are not of the library that reads files here.
     model._schema = replace(model._schema, backend=None)
@@ -120,7 +125,8 @@ def fit(request: FitRequest, console: Console) -> None:
             held = held_out_rows(model, test["X"], samples.held_out)
         model.provenance_ = replace(model.provenance_, held_out=held)
     summary = model.summary()
-    held_out = coverage_report(model, **test) if test else None
+    with nullcontext() if roles.groups is None else unheard():
+        held_out = coverage_report(model, **test) if test else None
     model.save(place, overwrite=request.force)
     # Rows that were read into memory are consistent, so the model is not lost.
     for path in roles.source.changed:
@@ -171,7 +177,9 @@ def _split_rows(
     request: FitRequest, roles: TableRoles, test_share: float, console: Console
 ) -> Samples:
     """The rows of a single file that have a target, in memory, split at random."""
-    table = read_rows(roles.source, [*roles.features, roles.target, *roles.others.values()])
+    grouped = {} if roles.groups is None else {"groups": roles.groups}
+    read = [*roles.features, roles.target, *roles.others.values(), *grouped.values()]
+    table = read_rows(roles.source, list(dict.fromkeys(read)))
     target = table[roles.target]
     if pa.types.is_floating(target.type):
         target = pc.if_else(pc.is_nan(target), pa.scalar(None, target.type), target)
@@ -190,13 +198,16 @@ def _split_rows(
     with _numbered_as(np.flatnonzero(present)):
         _require_valid(request, roles, table, y, others, decision.family)
 
+    if roles.groups is not None:
+        others["groups"] = np.array(table[roles.groups].to_pylist(), dtype=object)
+
     def take(rows: np.ndarray) -> dict[str, Any]:
         chosen = {name: values[rows] for name, values in {"y": y, **others}.items()}
         return {"X": table.select(roles.features).take(pa.array(rows)), **chosen}
 
     shares = (test_share, request.calibrate_share)
     labels = y if decision.family.link.classes else None
-    parts = hold_out(labels, len(y), shares, request.random_state)
+    parts = hold_out(labels, len(y), shares, request.random_state, others.get("groups"))
     train, test, calibrate = (take(part) if len(part) else None for part in parts)
     held_out = np.zeros(len(present), dtype=bool)
     held_out[np.flatnonzero(present)[parts[1]]] = True
@@ -250,7 +261,8 @@ def _whole_files(request: FitRequest, roles: TableRoles) -> Samples:
     drop = without(source.names, _used(roles))
     files = f"{len(source.paths)} files are" if len(source.paths) > 1 else "1 file is"
     note = f"{files} read in chunks; all rows are used to fit, none are held out"
-    return Samples(decision, {"X": data, "target": target, "drop": drop, **roles.others}, note)
+    given = roles.others if roles.groups is None else {**roles.others, "groups": roles.groups}
+    return Samples(decision, {"X": data, "target": target, "drop": drop, **given}, note)
 
 
 def _used(roles: TableRoles) -> list[str]:
@@ -306,7 +318,8 @@ def _find_roles(request: FitRequest, console: Console) -> TableRoles:
     features = without(names, [target, *others.values(), *drop])
     if not features:
         raise CLIError(f"{source.title} has no column to predict {target!r} from")
-    roles = TableRoles(source, target, others, features)
+    groups = request.groups and require_column(request.groups, names, FLAGS["groups"])
+    roles = TableRoles(source, target, others, features, groups)
     _require_usable(request, roles, console)
     return roles
 
@@ -385,14 +398,15 @@ def _require_one_family(request: FitRequest) -> None:
 
 
 def _estimator(
-    request: FitRequest, decision: Decision, names: Sequence[str], console: Console
+    request: FitRequest, decision: Decision, roles: TableRoles, console: Console
 ) -> Estimator:
     from lanam import LANAMClassifier, LANAMRegressor
 
+    names = roles.features
     family = decision.family
     if request.noise != DEFAULTS.noise and not family.has_noise:
         raise UsageError(f"--noise is for --task regression, and the task is {decision.task}")
-    own: dict[str, Any] = {}
+    own: dict[str, Any] = read_knowledge(request, names, roles.source.types)
     if family.link.classes:
         own["likelihood"] = decision.likelihood or "categorical"
     else:

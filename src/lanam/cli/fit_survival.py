@@ -10,6 +10,7 @@ import numpy as np
 from lanam.cli.console import Console
 from lanam.cli.deciding import hold_out, read_interactions, require_column, split_names
 from lanam.cli.errors import UsageError
+from lanam.cli.knowledge import read_knowledge
 from lanam.cli.models import dropped_text, numbers, open_for, summary_text, without
 from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _TEST_SHARE = 0.2
 
 #: Options of other fits.
-_OTHERS = ("target", "task", "exposure", "calibrate_share")
+_OTHERS = ("target", "task", "exposure", "calibrate_share", "groups")
 
 
 def is_survival(request: FitRequest) -> bool:
@@ -42,7 +43,7 @@ def fit_survival(request: FitRequest, console: Console) -> None:
     source = open_for(None, request.data, request.dialect, console)
     roles, features = _find_roles(request, source)
     console.note(f"task: survival, because --time is {roles['time']!r}")
-    model = _estimator(request, features, console)
+    model = _estimator(request, source, features, console)
     score = None
     with console.warnings():
         if several:
@@ -103,10 +104,13 @@ def _find_roles(request: FitRequest, source: FileSource) -> tuple[dict[str, str]
     return roles, list(find_features(roles, drop, names, source.title))
 
 
-def _estimator(request: FitRequest, features: list[str], console: Console) -> LANAMSurvival:
+def _estimator(
+    request: FitRequest, source: FileSource, features: list[str], console: Console
+) -> LANAMSurvival:
     from lanam import LANAMSurvival
 
     categorical = split_names(request.categorical_features, features, "--categorical")
+    known = read_knowledge(request, features, source.types)
     asked = "auto" if request.interactions is None else request.interactions
     return LANAMSurvival(
         max_order=request.max_order,
@@ -119,6 +123,7 @@ def _estimator(request: FitRequest, features: list[str], console: Console) -> LA
         interactions=read_interactions(asked, features),
         categorical_features=categorical or "auto",
         verbose=int(not console.silent),
+        **known,
     )
 
 

@@ -230,6 +230,39 @@ class FitRequest(TableRequest):
         "Seconds after which the search for interactions ends, with those found until then.",
         check=_seconds,
     )
+    cyclic: list[str] | None = _option(
+        None, "COLUMN=PERIOD", "Columns of cyclic quantities, and their periods: hour=24,month=12."
+    )
+    linear: list[str] | None = _option(
+        None, "COLUMNS", "Columns whose main effects are straight lines: a,b."
+    )
+    ordered: list[str] | None = _option(
+        None,
+        "COLUMN=VALUES",
+        "A categorical column and its categories in order: stage=I,II,III; repeatable.",
+    )
+    keep: list[str] | None = _option(None, "COLUMNS", "Columns that are never dropped: a,b.")
+    exclude_pairs: list[str] | None = _option(
+        None, "PAIRS", "Interactions that are never tried: a:b,c:d."
+    )
+    by: list[str] | None = _option(
+        None,
+        "COLUMN=GROUPS",
+        "Columns whose curves differ between the groups of another: dose=treatment.",
+    )
+    random_slopes: list[str] | None = _option(
+        None, "PAIRS", "Columns with a line for each group, and those of the groups: time:patient."
+    )
+    groups: str | None = _option(
+        None,
+        "COLUMN",
+        "Column of groups of rows that are not independent: whole groups are held out.",
+    )
+    spec: str | None = _option(
+        None,
+        "FILE",
+        "A TOML file with what is known of columns, named as in Python: cyclic, linear, ...",
+    )
     noise: Noise = _option(
         Noise.auto,
         None,
