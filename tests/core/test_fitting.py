@@ -11,7 +11,7 @@ from sklearn.linear_model import BayesianRidge
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE, UNSUPPORTED
-from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows import cross_tables, equations, quadratics, statistics
 from tests.core import in_memory
 
 #: Small networks: as much to test, less to wait for.
@@ -134,7 +134,7 @@ class TestInvariances:
             (0.0, statistics, "CHUNK_ROWS"),
             (600e6, cross_tables, "_TABLE_CHUNK_ROWS"),
             (0.0, quadratics, "CHUNK_ROWS"),
-            (0.0, quadratics, "_DESIGN_CHUNK_ROWS"),
+            (0.0, equations, "_DESIGN_CHUNK_ROWS"),
         ],
     )
     def test_how_rows_are_summed(self, likelihood, memory, module, setting, monkeypatch):

@@ -22,7 +22,7 @@ from lanam.core.inference.prior import Prior
 from lanam.core.inference.problem import Problem, Regression
 from lanam.core.inference.selection import eliminate
 from lanam.core.model import scoring
-from lanam.core.rows import quadratics, statistics
+from lanam.core.rows import equations, statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
@@ -212,7 +212,7 @@ def test_solving_does_not_modify_the_model():
 @pytest.mark.parametrize("name", ["gaussian", "poisson"])
 def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
     monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-    monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(equations, "_DESIGN_CHUNK_ROWS", chunk)
     rng, n, likelihood = np.random.default_rng(0), 60, LIKELIHOODS[name]
     positions, sizes, tables = [], [], []
     for k in range(3):

@@ -7,7 +7,7 @@ import pytest
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import first_stage, prepare
 from lanam.core.model import scoring
-from lanam.core.rows import cross_tables, quadratics, sketches, statistics, summaries
+from lanam.core.rows import cross_tables, equations, quadratics, sketches, statistics, summaries
 from lanam.core.terms import knots, searching
 
 N_ROWS = 300
@@ -28,7 +28,7 @@ def many(monkeypatch):
     """Lowers all thresholds of the number of rows."""
     monkeypatch.setattr(searching, "_MANY", 2)
     monkeypatch.setattr(quadratics, "MANY_ROWS", 2)
-    monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", 64)
+    monkeypatch.setattr(equations, "_DESIGN_CHUNK_ROWS", 64)
     monkeypatch.setattr(prepare, "SAMPLE_ROWS", 128)
     monkeypatch.setattr(prepare, "NOISE_ROWS", 256)
     monkeypatch.setattr(summaries, "_MANY_ROWS", 2)

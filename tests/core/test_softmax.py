@@ -13,7 +13,7 @@ from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.model import scoring
-from lanam.core.rows import quadratics, statistics
+from lanam.core.rows import equations, statistics
 from lanam.core.rows.statistics import Around, Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
@@ -129,7 +129,7 @@ class TestSums:
     @pytest.fixture(autouse=True)
     def _chunks(self, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-        monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(equations, "_DESIGN_CHUNK_ROWS", chunk)
 
     def test_normal_equations_are_a_loop_over_rows(self):
         rows, values, tables, intercept = rows_example()

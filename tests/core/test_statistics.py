@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.rows import cross_tables, quadratics, reading, statistics
+from lanam.core.rows import cross_tables, equations, quadratics, reading, statistics
 from lanam.core.rows.statistics import Around, Rows
 from lanam.core.terms.knots import (
     Grid,
@@ -60,7 +60,7 @@ def name(request):
 @pytest.fixture(params=[1, 7, 50])
 def _chunks(request, monkeypatch):
     monkeypatch.setattr(statistics, "CHUNK_ROWS", request.param)
-    monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(equations, "_DESIGN_CHUNK_ROWS", request.param)
     monkeypatch.setattr(cross_tables, "_TABLE_CHUNK_ROWS", request.param)
 
 
@@ -350,7 +350,7 @@ class TestGrids:
     @pytest.mark.parametrize("chunk", [7, 60])
     def test_cross_tables_with_terms_of_every_kind(self, kinds, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-        monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(equations, "_DESIGN_CHUNK_ROWS", chunk)
         grid, columns = grid_example(kinds)
         other, other_columns = grid_example(seed=5)
         column = other_columns[:, 0]
@@ -465,7 +465,7 @@ class TestEveryKindOfEntry:
     @pytest.mark.parametrize("form", [in_memory.row_quadratic, in_memory.table_quadratic])
     def test_normal_equations(self, form, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-        monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(equations, "_DESIGN_CHUNK_ROWS", chunk)
         rng = np.random.default_rng(2)
         known = [axis_example(kind, rng) for kind in AXES]
         made = [((column,), axis) for column, axis in [*known, level_example(rng)]]

@@ -1,6 +1,6 @@
 """The quadratic in the cheaper form: as rows, or summed into cross-tables.
 
-``RowQuadratic`` goes over the rows and builds ``Z`` on each call, which is cheap for few rows and for an
+``RowQuadratic`` goes over the rows on each call (``equations.py``), which is cheap for few rows and for an
 expansion that is used once; ``TableQuadratic`` (``cross_tables.py``) sums over the rows once.
 """
 
@@ -8,34 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from itertools import combinations_with_replacement
+from functools import cached_property, partial
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from lanam.core.arrays import Array, slices
+from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
+from lanam.core.rows import equations
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
-from lanam.core.rows.located import AnyRows, Rows, added, chunks
-from lanam.core.rows.reading import Design, spread
+from lanam.core.rows.located import AnyRows, Rows, added
 from lanam.core.rows.statistics import (
     CHUNK_ROWS,
     Around,
     entry_sums,
     fit_intercept_only,
-    output_places,
     own_curvature,
     same_arrays,
     weigh_entries,
 )
-from lanam.core.rows.tables import Totals, add
-
-#: Rows of ``Z`` at a time.
-_DESIGN_CHUNK_ROWS = 1 << 11
-
-#: The same where rows are those of subjects, of which each has several.
-_REPEATED_CHUNK_ROWS = 1 << 15
+from lanam.core.rows.tables import Totals
 
 #: With this many rows, a pass over them costs more than all else.
 MANY_ROWS = 1 << 18
@@ -85,9 +76,7 @@ class RowQuadratic:
 
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
-        job = _joint_equations if self.around.likelihood.n_outputs > 1 else _normal_equations
-        gram, target = self.rows.total(partial(job, self.around, self.kept, tables), heavy=True)
-        return gram, target
+        return equations.normal_equations(self.rows, self.around, self.kept, tables)
 
     def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``W_k' gamma Z`` and ``W_k' h`` for the levels of term ``k``.
@@ -95,11 +84,7 @@ class RowQuadratic:
         The last column, that of the intercept, is the diagonal of ``W_k' gamma W_k``. Of several outputs
         these are (levels, outputs, coordinates), with as many last columns, and (levels, outputs).
         """
-        several = self.around.likelihood.n_outputs > 1
-        of_levels = _joint_level_equations if several else _level_equations
-        job = partial(of_levels, self.around, self.kept, tables, k)
-        cross, target = self.rows.total(job, heavy=True)
-        return cross, target
+        return equations.level_equations(self.rows, self.around, self.kept, tables, k)
 
 
 def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
@@ -113,125 +98,6 @@ def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
         return *entry_sums(part, gamma), scalars
 
     return added(parts, CHUNK_ROWS, of)
-
-
-def _normal_equations(
-    around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
-) -> Totals:
-    designs = Design(tables)
-
-    def of(part: Rows) -> Totals:
-        if part.repeats is not None:
-            return _repeated_equations(around, kept, tables, part)
-        expansion, design = around.expand(part), designs.of(part.keep_terms(kept))
-        target = expansion.pseudo_response @ design
-        design *= np.sqrt(expansion.curvature)[:, None]
-        return design.T @ design, target
-
-    return reduce(add, (added([part], _chunk_rows(part), of) for part in parts))
-
-
-def _chunk_rows(part: Rows) -> int:
-    return _DESIGN_CHUNK_ROWS if part.repeats is None else _REPEATED_CHUNK_ROWS
-
-
-def _repeated_equations(
-    around: Around, kept: Sequence[int], tables: Sequence[Array], part: Rows
-) -> Totals:
-    """The same for rows of subjects, whose own terms ``S`` are evaluated once per subject.
-
-    With the other terms ``V``, sums over each subject's rows in brackets: ``S' [gamma] S``,
-    ``S' [gamma V]`` and ``V' gamma V``.
-    """
-    assert part.repeats is not None
-    expansion, positions = around.expand(part), part.keep_terms(kept).positions
-    gamma, total = expansion.curvature, part.repeats.sum
-    own = [k for k, position in enumerate(positions) if position.repeats is not None]
-    other = [k for k, position in enumerate(positions) if position.repeats is None]
-    of_subjects = [positions[k].of_subjects for k in own]
-    subjects = Design([tables[k] for k in own]).at(of_subjects, len(part.repeats.starts))
-    rows = Design([tables[k] for k in other]).at([positions[k] for k in other], len(part))[:, :-1]
-    response = expansion.pseudo_response
-    target = np.r_[total(response) @ subjects, response @ rows]
-    cross = subjects.T @ total(gamma[:, None] * rows)
-    # A matrix times its own transpose takes half of the time of other products.
-    rows *= np.sqrt(gamma)[:, None]
-    subjects *= np.sqrt(total(gamma))[:, None]
-    gram = np.block([[subjects.T @ subjects, cross], [cross.T, rows.T @ rows]])
-    # From the subjects' terms, the intercept and the others to the order of the terms.
-    blocks = slices([*(tables[k].shape[1] for k in own), 1, *(tables[k].shape[1] for k in other)])
-    place = dict(zip([*own, len(positions), *other], blocks, strict=True))
-    order = np.r_[tuple(place[k] for k in range(len(positions) + 1))]
-    return gram[np.ix_(order, order)], target[order]
-
-
-def _level_equations(
-    around: Around,
-    kept: Sequence[int],
-    tables: Sequence[Array],
-    k: int,
-    parts: Iterable[Rows],
-) -> Totals:
-    designs = Design(tables)
-
-    def of(part: Rows) -> Totals:
-        expansion, kept_part = around.expand(part), part.keep_terms(kept)
-        position, size, rows = (
-            kept_part.positions[k].of_rows,
-            kept_part.sizes[k],
-            np.arange(len(part)),
-        )
-        weighted = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
-        return weighted @ designs.of(kept_part), spread(position, expansion.pseudo_response, size)
-
-    return added(parts, _DESIGN_CHUNK_ROWS, of)
-
-
-def _joint_level_equations(
-    around: Around,
-    kept: Sequence[int],
-    tables: Sequence[Array],
-    k: int,
-    parts: Iterable[Rows],
-) -> Totals:
-    """The same of several outputs, which are coupled at every level."""
-    n_outputs = around.likelihood.n_outputs
-    places = output_places([table.shape[1] for table in tables], n_outputs)
-    designs = Design(tables)
-
-    def of(part: Rows) -> Totals:
-        expansion, kept_part = around.expand(part), part.keep_terms(kept)
-        position, size = kept_part.positions[k].of_rows, kept_part.sizes[k]
-        at_level = csr_array(
-            (np.ones(len(part)), (position.index, np.arange(len(part)))), shape=(size, len(part))
-        )
-        design = designs.of(kept_part)
-        cross = np.zeros((size, n_outputs, places.size))
-        for i, j in combinations_with_replacement(range(n_outputs), 2):
-            sums = at_level @ (expansion.curvature[:, i, j, None] * design)
-            cross[:, i, places[j]] = cross[:, j, places[i]] = sums
-        return cross, at_level @ expansion.pseudo_response
-
-    return added(parts, _DESIGN_CHUNK_ROWS, of)
-
-
-def _joint_equations(
-    around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
-) -> Totals:
-    """Normal equations of several outputs with separate coordinates in the same tables."""
-    places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
-    gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
-    designs = Design(tables)
-    for part in chunks(parts, _DESIGN_CHUNK_ROWS):
-        expansion, design = around.expand(part), designs.of(part.keep_terms(kept))
-        for i, columns in enumerate(places):
-            target[columns] += expansion.pseudo_response[:, i] @ design
-            for j, rows in enumerate(places[: i + 1]):
-                block = (design * expansion.curvature[:, i, j, None]).T @ design
-                gram[np.ix_(columns, rows)] += block
-                if j < i:
-                    gram[np.ix_(rows, columns)] += block.T
-    return gram, target
 
 
 Quadratic = RowQuadratic | TableQuadratic
