@@ -85,17 +85,18 @@ class TestFound:
         np.testing.assert_array_equal(*bands)
 
     @pytest.mark.parametrize(
-        ("draw", "times"),
-        [(lambda rng, n: rng.standard_normal(n), 10), (lambda rng, n: rng.standard_t(3, n), 5)],
+        "draw",
+        [lambda rng, n: rng.standard_normal(n), lambda rng, n: rng.standard_t(3, n)],
         ids=["gaussian", "heavy tails"],
     )
-    def test_not_where_it_is_not(self, draw, times):
+    def test_not_where_it_is_not(self, draw):
+        # Sixteen random units find noise in a quarter of heavy tails, the default networks in a tenth.
         found = 0
-        for seed in range(times):
+        for seed in range(10):
             rng = np.random.default_rng(seed)
             X = rng.uniform(-1, 1, size=(300, 5))
             y = np.sin(3 * X[:, 0]) + X[:, 1] + draw(rng, 300)
-            found += bool(fit(X, y).noise_terms_)
+            found += bool(fit(X, y, hidden_sizes="auto").noise_terms_)
         assert found <= 1
 
     @pytest.mark.parametrize(

@@ -450,7 +450,7 @@ def levels_log_evidence_gain(
     model: LinearModel, hyper: Hyper, joint: bool, posterior: Posterior
 ) -> float:
     """Log evidence gain of the high-cardinality term; ``posterior`` is the one at ``hyper``."""
-    without = solve(replace(model, high_cardinality=None), hyper, joint)
+    without = estimate(replace(model, high_cardinality=None), hyper, joint)
     return posterior.evidence - without.evidence
 
 

@@ -27,8 +27,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lanam.core.arrays import Rng
-from lanam.core.inference import left_out, selection
+from lanam.core.arrays import Array, Rng
+from lanam.core.inference import evidence, left_out, selection
 from lanam.core.inference.evidence import Estimate, Hyper
 from lanam.core.inference.options import Options
 from lanam.core.inference.own_parameters import tuned
@@ -234,8 +234,8 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
 
 def refit_posterior(problem: Problem, state: State) -> State:
     """The state at the posterior mean for its hyperparameters, with its evidence."""
-    linear = Regression.of(problem, state)
-    return _step(linear, linear.start, linear.solve())
+    linear = Regression.of(problem, state, integrated=problem.many_levels)
+    return _step(linear, linear.start, evidence.estimate(linear.model, linear.start, problem.joint))
 
 
 @dataclass(frozen=True)
@@ -288,13 +288,14 @@ class GaussNewton:
                 state, converged = converge(problem, state, limits, note)
                 if round_number == _MAX_ROUNDS:
                     break
-                linear = Regression.of(problem, state)
                 forced = self.options.time, self.options.knowledge.keep
                 if threshold is not None:
-                    gone, gains, least = _weak_terms(linear, threshold(problem), None, *forced)
+                    gone, gains, least = _weak_terms(
+                        problem, state, threshold(problem), None, *forced
+                    )
                 else:
                     reached = null if converged else None
-                    gone, gains, least = _weak_terms(linear, None, reached, *forced)
+                    gone, gains, least = _weak_terms(problem, state, None, reached, *forced)
                 judged = zip(map(key_of, problem.terms), least, strict=True)
                 thresholds |= {key: value for key, value in judged if value > -np.inf}
                 if not gone:
@@ -320,7 +321,8 @@ class GaussNewton:
 
 
 def _weak_terms(
-    linear: Regression,
+    problem: Problem,
+    state: State,
     threshold: Threshold | None,
     null: float | None = None,
     time: int | None = None,
@@ -331,7 +333,8 @@ def _weak_terms(
     After convergence with single columns, ``null`` is the evidence of the intercept-only model. Terms of
     ``kept`` columns stay, and the curve of the column ``time`` with any coordinates.
     """
-    problem, state, posterior = linear.problem, linear.state, linear.solve()
+    linear, posterior = problem.solved(state)
+    outside = linear.gains_outside(posterior)
     stays = {
         k for k, term in enumerate(problem.terms) if not term.joint and term.features[0] in kept
     }
@@ -342,7 +345,8 @@ def _weak_terms(
         linear.tables,
         problem.data_mass,
         n_outputs=problem.likelihood.n_outputs,
-        outside=linear.gains_outside(posterior),
+        outside=outside,
+        spreads={k: _spread(state.terms[k].values, problem.data_mass[k]) for k in outside},
         kept=stays,
     )
 
@@ -366,6 +370,11 @@ def _weak_terms(
     if threshold is not None and not problem.likelihood.quadratic:
         gone = dispensable(problem, state, gone, gains)
     return Elimination(gone, gains, thresholds)
+
+
+def _spread(values: Array, data_mass: Array) -> float:
+    """The standard deviation of a function over the data, of all outputs together."""
+    return float(np.sqrt((data_mass @ np.square(values - data_mass @ values)).sum()))
 
 
 def _predicts(problem: Problem, state: State) -> bool:

@@ -76,6 +76,9 @@ class Fit:
     @classmethod
     def at(cls, problem: Problem, state: State) -> Fit:
         """The fit at a state."""
+        if problem.likelihood.n_outputs == 1:
+            return cls.of(*problem.solved(state))
+        # Levels of several outputs need coordinates.
         linear = Regression.of(problem, state)
         return cls.of(linear, linear.solve())
 
@@ -84,7 +87,7 @@ class Fit:
         """The fit of a regression."""
         problem, state = linear.problem, linear.state
         values, intercept = tuple(linear.values(posterior)), linear.intercept(posterior)
-        covariance, k = posterior.covariance, problem.high_cardinality
+        covariance, k = posterior.covariance, linear.integrated
         levels = None
         if k is not None and posterior.levels is not None:
             # In the fit's units.

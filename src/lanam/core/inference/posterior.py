@@ -5,7 +5,7 @@ And its default curvature, the exact Gauss-Newton matrix ``H`` at unit noise: jo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -66,16 +66,21 @@ class Functions:
 
 
 def of_regression(
-    linear: Regression, posterior: Posterior, integrated: Posterior | None = None
+    linear: Regression,
+    posterior: Posterior,
+    integrated: Posterior | None = None,
+    gains: Sequence[float] | None = None,
 ) -> Solution:
     """The posterior of a regression at the hyperparameters its tables were made with.
 
-    ``integrated`` is the same with the hyperparameters' uncertainty, for the errors only.
+    ``integrated`` is the same with the hyperparameters' uncertainty, for the errors only; ``gains`` are the
+    terms' log evidence gains, if they are known.
     """
     errors = posterior if integrated is None else integrated
-    gains = selection.term_log_evidence_gains(linear.model.prior, posterior)
-    for k, gain in linear.gains_outside(posterior).items():
-        gains[k] = gain
+    if gains is None:
+        gains = selection.term_log_evidence_gains(linear.model.prior, posterior)
+        for k, gain in linear.gains_outside(posterior).items():
+            gains[k] = gain
     solution = Solution(
         means=tuple(linear.values(posterior)),
         tables=linear.tables,
@@ -131,7 +136,7 @@ class ExactCurvature:
         if quick or not problem.joint:
             return given
         integrated, noise_df = uncertainty.integrate(linear.model, state.noise, posterior)
-        solution = of_regression(linear, posterior, integrated)
+        solution = of_regression(linear, posterior, integrated, given.log_evidence_gains)
         return replace(solution, noise_df=noise_df, given=given, regression=given.regression)
 
     def functions(self, problem: Problem, state: State) -> Functions:

@@ -211,6 +211,19 @@ class Problem:
             return cross_tables.summed(self.rows, self.around(state), self._seen)[0]
         return quadratics.row_quadratic(self.rows, self.around(state))
 
+    def solved(self, state: State) -> tuple[Regression, Posterior]:
+        """The regression at a state and its posterior, many levels integrated out; the latest is kept."""
+        if not (self._latest and self._latest[0][0] is state):
+            linear = Regression.of(self, state, integrated=self.many_levels)
+            self._latest[:] = [(state, linear, linear.solve())]
+        _, linear, posterior = self._latest[0]
+        return linear, posterior
+
+    @cached_property
+    def _latest(self) -> list[tuple[State, Regression, Posterior]]:
+        """At most one, for those that ask one after another."""
+        return []
+
     def around(self, state: State) -> Around:
         """The point of expansion at a state's predictions."""
         return Around(self.likelihood_at(state), tuple(state.values), state.intercept)
@@ -294,10 +307,22 @@ class Regression:
     coarse: bool = False
 
     @classmethod
-    def of(cls, problem: Problem, state: State, unseen_precision: float = 0.0) -> Regression:
-        """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
-        quadratic, integrated = problem.quadratic(state), problem.high_cardinality
+    def of(
+        cls,
+        problem: Problem,
+        state: State,
+        unseen_precision: float = 0.0,
+        *,
+        integrated: int | None = None,
+    ) -> Regression:
+        """Compress all terms at the state's hyperparameters and sum the regression over the rows.
+
+        The levels of a term ``integrated`` have no coordinates, as those of high cardinality.
+        """
+        quadratic = problem.quadratic(state)
+        integrated = problem.high_cardinality if integrated is None else integrated
         compressed = _compressed(problem, state, quadratic, unseen_precision)
+        compressed = _without_coordinates(compressed, integrated)
         model = _linear_model(problem, state, quadratic, compressed, integrated)
         start = Hyper(np.zeros(model.prior.n_groups), state.noise)
         return cls(problem, state, compressed, model, start, integrated)
@@ -314,11 +339,7 @@ class Regression:
         quadratic, integrated = problem.quadratic(state), problem.many_levels
         made = _with_headroom(problem, state, quadratic) if headroom else state
         compressed = _compressed(problem, made, quadratic, first_coarse=True)
-        if integrated is not None:
-            none = Compressed.whole(
-                np.empty((len(problem.data_mass[integrated]), 0)), np.empty((0, 0))
-            )
-            compressed = (*compressed[:integrated], none, *compressed[integrated + 1 :])
+        compressed = _without_coordinates(compressed, integrated)
         # Independent levels are all needed.
         width = sum(int(np.isfinite(part.sizes).sum()) for part in compressed)
         if coarse := width * problem.likelihood.n_outputs > affordable:
@@ -339,8 +360,8 @@ class Regression:
         return evidence.solve(self.model, self.start, self.problem.joint)
 
     def gains_outside(self, posterior: Posterior) -> dict[int, float]:
-        """The log evidence gain of the high-cardinality term, by its index."""
-        if (k := self.problem.high_cardinality) is None:
+        """The log evidence gain of the term that is integrated out, by its index."""
+        if (k := self.integrated) is None:
             return {}
         given = self.model, self.start, self.problem.joint, posterior
         return {k: evidence.levels_log_evidence_gain(*given)}
@@ -392,6 +413,17 @@ def _compressed(
             problem.terms, state.terms, quadratic.entry_curvature(), strict=True
         )
     )
+
+
+def _without_coordinates(
+    compressed: tuple[Compressed, ...], integrated: int | None
+) -> tuple[Compressed, ...]:
+    """The same where one term's levels are integrated out."""
+    if integrated is None:
+        return compressed
+    n_entries = len(compressed[integrated].table)
+    none = Compressed.whole(np.empty((n_entries, 0)), np.empty((0, 0)))
+    return (*compressed[:integrated], none, *compressed[integrated + 1 :])
 
 
 def _with_headroom(problem: Problem, state: State, quadratic: Quadratic) -> State:

@@ -81,6 +81,7 @@ def eliminate(
     *,
     n_outputs: int = 1,
     outside: Mapping[int, float] = MappingProxyType({}),
+    spreads: Mapping[int, float] = MappingProxyType({}),
     kept: Collection[int] = (),
 ) -> Elimination:
     """Drop the term with the smallest gain, update all others in closed form, repeat.
@@ -89,21 +90,21 @@ def eliminate(
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two interchangeable terms only
     one is dropped, because the other's gain then rises. The ``threshold`` is zero by default, and at least
     ``MIN_LOG_EVIDENCE_GAIN`` for a negligible effect. ``outside`` has the gains of terms without
-    coordinates: a weak one is dropped before any other is judged. ``kept`` terms stay.
+    coordinates, and ``spreads`` their standard deviations over the data: a weak one is dropped before any
+    other is judged. ``kept`` terms stay.
     """
     mean, covariance = posterior.mean.copy(), posterior.covariance.copy()
     left, dropped = [k for k in range(len(tables)) if k not in outside], list[int]()
     gains = [outside.get(k, 0.0) for k in range(len(tables))]
-    thresholds = [0.0 if threshold is None else threshold(k, left) for k in range(len(tables))]
-    weak = [k for k in outside if gains[k] < thresholds[k] and k not in kept]
-    if weak:
-        return Elimination(weak, gains, thresholds)
 
     def spread(k: int) -> float:
+        if k in outside:
+            return spreads.get(k, math.inf)
         squares = np.square(evaluate(tables[k], mean[prior.blocks[k]], n_outputs))
         return float(np.sqrt((data_mass[k] @ squares).sum()))
 
-    negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
+    judged = [*left, *spreads]
+    negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in judged)))
 
     def least(k: int) -> float:
         bound = 0.0 if threshold is None else threshold(k, left)
@@ -111,6 +112,10 @@ def eliminate(
             return max(bound, MIN_LOG_EVIDENCE_GAIN)
         return bound
 
+    thresholds = [least(k) if k in outside else 0.0 for k in range(len(tables))]
+    weak = [k for k in outside if k not in kept and gains[k] < thresholds[k]]
+    if weak:
+        return Elimination(weak, gains, thresholds)
     while left:
         for k in left:
             gains[k] = _log_evidence_gain(mean, covariance, prior.blocks[k])[0]

@@ -121,8 +121,10 @@ def _weighted_sums(design: Array, gamma: Array, own: bool, levels: Sequence[_Lev
     Of an output with itself (``own``) the weights are positive, and a matrix times its own transpose takes
     half of the time of other products.
     """
-    if own and not levels:
-        root = design * np.sqrt(gamma)[:, None]
+    # Of certain classes it may be negative by rounding.
+    root_of = np.sqrt(np.maximum(gamma, 0.0))[:, None] if own else None
+    if root_of is not None and not levels:
+        root = design * root_of
         return (root.T @ root,)
     weighted = design * gamma[:, None]
     sums = [level.indicators @ weighted for level in levels]
@@ -130,8 +132,8 @@ def _weighted_sums(design: Array, gamma: Array, own: bool, levels: Sequence[_Lev
         sum_by(one.index * two.size + two.index, gamma, one.size * two.size).reshape(one.size, -1)
         for one, two in combinations(levels, 2)
     ]
-    if own:
-        root = np.multiply(design, np.sqrt(gamma)[:, None], out=weighted)
+    if root_of is not None:
+        root = np.multiply(design, root_of, out=weighted)
         return root.T @ root, *sums, *cells
     return weighted.T @ design, *sums, *cells
 

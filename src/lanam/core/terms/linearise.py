@@ -128,15 +128,16 @@ def compress(
     """
     if isinstance(term, LevelTerm) and term.high_cardinality:
         return Compressed.whole(jacobian, np.empty((0, 0)))
+    if dropped:
+        basis, n_groups = np.empty((jacobian.shape[1], 0)), int(term.group_index.max()) + 1
+        grams = np.ones((1, 1, 1)) if n_groups == 1 else np.empty((n_groups, 0, 0))
+        return Compressed(np.empty((len(jacobian), 0)), basis, grams, np.empty(0))
     root = np.sqrt(precision[term.group_index])
     phi = jacobian / root
     if isinstance(term, LevelTerm):
         return Compressed.whole(phi, np.eye(len(root)))
-    if dropped:
-        basis, sizes = np.empty((phi.shape[1], 0)), np.empty(0)
-    else:
-        tolerance = (RANK_TOLERANCE, PAIR_TOLERANCE, TRIPLE_TOLERANCE)[len(term.features) - 1]
-        basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
+    tolerance = (RANK_TOLERANCE, PAIR_TOLERANCE, TRIPLE_TOLERANCE)[len(term.features) - 1]
+    basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis), sizes)
 
 
