@@ -1,7 +1,8 @@
 """Simulated data of each response family: are functions, parameters and the choice of the family right?
 
 ``python -m benchmarks.families --seeds 50`` fits data of known functions with their own family and with
-``likelihood="auto"``, and writes tidy results and a table to ``--out``.
+``likelihood="auto"``, and writes tidy results and a table to ``--out``. A run that was stopped, or one of
+more seeds, goes on from the results that are there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -129,16 +131,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--page", type=Path, help="also write the table to this file, as the documentation does")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for name in KNOWN:
-        for n_rows in options.rows:
-            for seed in range(options.seeds):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # that few rows determine a fit
-                    rows.append(measure(name, n_rows, seed))
-            say(f"{name}, {n_rows} rows")
-            pd.DataFrame(rows).to_csv(options.out / "families.csv", index=False)
-    text = report(pd.DataFrame(rows), f"{options.seeds} seeds. {describe(1, ('numpy', 'scipy'))}")
+    path = options.out / "families.csv"
+    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
+    known = {(row["family"], row["rows"], row["seed"]) for row in rows}
+    # Seed by seed, so that what is there when it is stopped is balanced.
+    for seed, n_rows, name in product(range(options.seeds), options.rows, KNOWN):
+        if (name, n_rows, seed) not in known:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that few rows determine a fit
+                rows.append(measure(name, n_rows, seed))
+            say(f"seed {seed}: {name}, {n_rows} rows")
+            pd.DataFrame(rows).to_csv(path, index=False)
+    results = pd.DataFrame(rows)
+    results["family"] = pd.Categorical(results["family"], list(KNOWN))
+    results = results.sort_values(["family", "rows", "seed"]).astype({"family": str})
+    text = report(results, describe(1, ("numpy", "scipy")))
     for place in (options.out / "families.md", options.page):
         if place is not None:
             place.write_text(text, encoding="utf-8")

@@ -298,7 +298,7 @@ class TestBadInput:
             ({"days": -1.0}, "time must be positive"),
             ({"days": np.nan}, "time contains NaN: 1 of 50"),
             ({"died": 0.5}, "event must be 0 for censored rows and a positive integer"),
-            ({"died": np.nan}, "contains NaN"),
+            ({"died": np.nan}, "Input event contains NaN"),
             ({"entry": 90.0}, "entry must be before the time of follow-up"),
         ],
     )
@@ -310,6 +310,23 @@ class TestBadInput:
         asked = {**NAMES, "entry": "entry"} if "entry" in change else {**NAMES, "drop": ["entry"]}
         with pytest.raises(ValueError, match=message):
             survival().fit(table, **asked)
+
+    def test_events_as_text(self, data):
+        words = np.where(data[0]["died"], "dead", "alive")
+        with pytest.raises(ValueError, match=r"event has text such as 'dead', .* event == 'dead'"):
+            survival().fit(data[0].assign(died=words), **NAMES)
+
+    def test_codes_that_were_never_seen(self, interacting):
+        X, event, time = interacting
+        model = LANAMSurvival(interactions=0, time_interactions=0).fit(X, event=event, time=time)
+        other = np.where(event == 2, 7, event)
+        for use in (model.score, model.add_interactions):
+            with pytest.raises(
+                ValueError, match=r"code 7 in row .* the model has the causes 1 and 2"
+            ):
+                use(X, event=other, time=time)
+        with pytest.raises(ValueError, match=r"code 2 in row .* the model has the cause 1: code"):
+            model.for_cause(1).score(X, event=event, time=time)
 
     def test_no_events(self, data):
         with pytest.raises(ValueError, match=r"event has no event: .* is censored"):
@@ -451,3 +468,60 @@ class TestResults:
         assert found.log_evidence_ == pytest.approx(model.log_evidence_, rel=1e-9)
         risk = found.predict(frame).compute()
         np.testing.assert_allclose(risk, model.predict(inputs(data[0])), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def interacting():
+    """Columns that interact with each other and with time, events of two causes, and times."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (700, 3))
+    early = rng.exponential(np.exp(-2.5 * X[:, 0] * X[:, 1] - X[:, 2]))
+    time = np.where(early < 0.5, early, 0.5 + rng.exponential(size=700))
+    event = np.where(time < 2.0, rng.integers(1, 3, 700), 0)
+    return X, event, np.minimum(time, 2.0)
+
+
+class TestAddInteractions:
+    def test_they_are_those_of_a_fit(self, interacting):
+        X, event, time = interacting
+        outcome = {"event": event > 0, "time": time}
+        model = LANAMSurvival(interactions=0, time_interactions=0).fit(X, **outcome)
+        before = model.log_evidence_
+        model.add_interactions(X, interactions=[(0, 1)], time_interactions=["x2"], **outcome)
+        whole = LANAMSurvival(interactions=[(0, 1)], time_interactions=["x2"]).fit(X, **outcome)
+        names = [term.name for term in model.terms_ if term.active and term.joint]
+        assert names == [term.name for term in whole.terms_ if term.active and term.joint]
+        assert "x0 x x1" in names
+        assert model.log_evidence_ == pytest.approx(whole.log_evidence_, abs=0.1)
+        assert model.log_evidence_ > before + 3.0
+        np.testing.assert_allclose(
+            model.predict_survival_function(X[:9]),
+            whole.predict_survival_function(X[:9]),
+            atol=5e-3,
+        )
+
+    def test_of_every_cause(self, interacting):
+        X, event, time = interacting
+        model = LANAMSurvival(interactions=0, time_interactions=0).fit(X, event=event, time=time)
+        model.add_interactions(X, event=event, time=time, time_interactions=0)
+        for cause in (1, 2):
+            names = [term.name for term in model.for_cause(cause).terms_ if term.active]
+            assert "x0 x x1" in names
+        total = sum(model.predict_cumulative_incidence(X[:5], cause) for cause in (1, 2))
+        np.testing.assert_allclose(total, 1.0 - model.predict_survival_function(X[:5]))
+
+    def test_none_is_supported(self, interacting):
+        X, event, time = interacting
+        outcome = {"event": event > 0, "time": time}
+        model = LANAMSurvival(interactions=0, time_interactions=0).fit(X[:, 2:], **outcome)
+        before = model.predict(X[:5, 2:])
+        model.add_interactions(X[:, 2:], interactions=0, time_interactions=0, **outcome)
+        np.testing.assert_allclose(model.predict(X[:5, 2:]), before, rtol=1e-6)
+
+    def test_an_error_leaves_the_model(self, interacting):
+        X, event, time = interacting
+        model = LANAMSurvival(interactions=0, time_interactions=0).fit(X, event=event, time=time)
+        before = model.predict(X[:5])
+        with pytest.raises(ValueError, match="'x9'"):
+            model.add_interactions(X, interactions=[("x0", "x9")], event=event, time=time)
+        np.testing.assert_array_equal(model.predict(X[:5]), before)

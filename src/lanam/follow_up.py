@@ -115,10 +115,29 @@ def in_memory(estimator: BaseEstimator, inputs: FollowUpInputs) -> Subjects:
     columns, schema = read_columns(estimator, inputs.X, fitting=True)
     table = _encoded_subjects(estimator, columns, inputs)
     if not table.weight.all():
-        kept = table.weight > 0.0
-        columns = np.asfortranarray(table.columns[kept])
-        table = EncodedRows(columns, table.response[kept], table.weight[kept])
-        schema = schema.narrowed(columns[:, :-N_TIMES])
+        table = _with_weight(table)
+        schema = schema.narrowed(table.columns[:, :-N_TIMES])
+    return _subjects(table, schema, time_name, event_name)
+
+
+def again_in_memory(model: Any, inputs: FollowUpInputs) -> Subjects:
+    """The subjects of a fitted model once more, with its schema, of which the time is the last column."""
+    inputs, time_name, event_name = _split_frame(inputs)
+    table = _with_weight(_encoded_subjects(model, model._columns(inputs.X), inputs))
+    require_causes(table.response, model.causes_)
+    return _subjects(table, model._schema, time_name, event_name)
+
+
+def _with_weight(table: EncodedRows) -> EncodedRows:
+    """The rows with a positive weight."""
+    kept = table.weight > 0.0
+    columns = np.asfortranarray(table.columns[kept])
+    return EncodedRows(columns, table.response[kept], table.weight[kept])
+
+
+def _subjects(
+    table: EncodedRows, schema: Schema, time_name: str, event_name: str | None
+) -> Subjects:
     return Subjects(
         partial(ArrayTables, table),
         schema,
@@ -136,7 +155,7 @@ def _encoded_subjects(
     """Subjects with these columns, then entry and time; the response is the event."""
     n_rows = len(columns)
     weight = read_weights(inputs.sample_weight, n_rows)
-    event = read_target_of(SURVIVAL, estimator, inputs.event, n_rows)
+    event = _read_events(inputs.event, n_rows, estimator)
     time = _read_times(inputs.time, n_rows, "time")
     entry = np.zeros(n_rows)
     if inputs.entry is not None:
@@ -179,6 +198,22 @@ def _split_frame(inputs: FollowUpInputs) -> tuple[FollowUpInputs, str, str | Non
 def _name(value: Any) -> str | None:
     name = value if isinstance(value, str) else getattr(value, "name", None)
     return name if isinstance(name, str) and name else None
+
+
+def _read_events(values: Any, n_rows: int, estimator: BaseEstimator) -> Array:
+    """Codes of events, 0 for censored rows."""
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    words = [value for value in array.ravel().tolist() if isinstance(value, str)]
+    if words:
+        raise InputError(
+            f"{{argument}} has text such as {words[0]!r}, and it must be 0 or False for censored rows, and "
+            "1, True or the code of the cause for others",
+            f"pass for example event == {words[0]!r} if that is an event",
+            argument="event",
+        )
+    remedy = "Drop these rows, or code rows without an event as 0, which is censored"
+    read_numbers(array, n_rows, "event", remedy)
+    return np.asarray(read_target_of(SURVIVAL, estimator, values, n_rows), dtype=np.float64)
 
 
 def _read_times(values: Any, n_rows: int, argument: str) -> Array:
@@ -316,13 +351,28 @@ def require_events(follow_up: FollowUp) -> None:
         )
 
 
-def read_outcome(
-    estimator: BaseEstimator, X: Any, event: Any, time: Any
-) -> tuple[Any, Array, Array]:
+def require_causes(codes: Array, causes: Array) -> None:
+    """Refuse codes of events that a fitted model does not have."""
+    other = np.flatnonzero((codes > 0.0) & ~np.isin(codes, causes))
+    if len(other):
+        known = " and ".join(map(str, causes.tolist()))
+        plural = "s" if len(causes) > 1 else ""
+        raise InputError(
+            f"{{argument}} has the code {codes[other[0]]:g} in row {{row}}, and the model has the "
+            f"cause{plural} {known}",
+            f"code events of other causes as censored, 0: np.where(np.isin(event, {causes.tolist()}), "
+            "event, 0)",
+            argument="event",
+            row=int(other[0]),
+        )
+
+
+def read_outcome(estimator: Any, X: Any, event: Any, time: Any) -> tuple[Any, Array, Array]:
     """Rows in memory without their outcome, codes of events, and times."""
     inputs, *_ = _split_frame(FollowUpInputs(X, event, time))
     n_rows = len(inputs.X)
-    codes = read_target_of(SURVIVAL, estimator, inputs.event, n_rows)
+    codes = _read_events(inputs.event, n_rows, estimator)
+    require_causes(codes, estimator.causes_)
     times = _read_times(inputs.time, n_rows, "time")
     require_times(np.zeros(n_rows), times, has_entry=False)
     return inputs.X, codes, times

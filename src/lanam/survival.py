@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, follow_up
+from lanam.additive import require_unedited
 from lanam.adequacy import Plan, survival_adequacy
 from lanam.arguments import read_interactions, read_options, read_time_interactions
 from lanam.chunked import require_in_memory
@@ -216,21 +217,28 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         schema = with_time(subjects.schema, subjects.time_name, timeline)
         models, causes = [], found.codes.astype(int)
         for cause in causes:
-            log = None if subjects.logged else session.log
-            rows = FollowUpTables(tables, timeline, float(cause), log, session.options.n_jobs)
-            encoding = Encoding(
-                SURVIVAL,
-                unit=timeline.unit,
-                log_unit=float(np.log(timeline.unit)),
-                constant=rows.constant,
-            )
-            training = TrainingRows(
-                partial(_given, rows), encoding, schema, subjects.event_name, subjects.ranged
-            )
+            rows = self._rows_of(session, subjects, tables, cause, timeline)
+            training = replace(rows, schema=schema)
             self._train(session, training, partial(fitting.fit, n_levels=schema.n_levels))
             models.append(self._model)
             schema = self._schema
         self._set_causes(tuple(models), causes, timeline)
+
+    def _rows_of(
+        self, session: Session, subjects: Subjects, tables: Tables, cause: int, timeline: Timeline
+    ) -> TrainingRows:
+        """The rows in which one cause's hazard is counts; events of others end follow-up."""
+        log = None if subjects.logged else session.log
+        rows = FollowUpTables(tables, timeline, float(cause), log, session.options.n_jobs)
+        encoding = Encoding(
+            SURVIVAL,
+            unit=timeline.unit,
+            log_unit=float(np.log(timeline.unit)),
+            constant=rows.constant,
+        )
+        return TrainingRows(
+            partial(_given, rows), encoding, subjects.schema, subjects.event_name, subjects.ranged
+        )
 
     def _set_causes(
         self, models: tuple[FittedModel, ...], causes: np.ndarray, timeline: Timeline
@@ -578,26 +586,82 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         self._require_one_cause("export(...)")
         return super().export(path, to, **options)
 
-    def add_interactions(self, X: Any, y: Any = None, *args: Any, **arguments: Any) -> Self:
-        """Not supported: fit again with ``interactions`` or ``time_interactions``.
+    def add_interactions(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        interactions: Any = "auto",
+        interaction_score: str | None = None,
+        sample_weight: Any = None,
+        *,
+        event: Any = None,
+        time: Any = None,
+        entry: Any = None,
+        time_interactions: Any = "auto",
+    ) -> Self:
+        """Add interactions to the hazards of a fitted model, without fitting their terms again first.
 
         Parameters
         ----------
-        X, y, *args, **arguments
-            As those of a regressor.
+        X : frame or array-like of shape (n_samples, n_features)
+            The training data.
+        y, sample_weight, event, time, entry
+            As in :meth:`fit`.
+        interactions : "auto", int or sequence of pairs of columns, default="auto"
+            Interactions of columns, as in the constructor.
+        interaction_score : str, default=None
+            As in the constructor, whose value is the default.
+        time_interactions : "auto", int or sequence of columns, default="auto"
+            Columns whose effect may change with time, as in the constructor.
+
+        Returns
+        -------
+        self
 
         Examples
         --------
+        >>> import numpy as np
         >>> from lanam import LANAMSurvival
-        >>> LANAMSurvival().add_interactions(None)
-        Traceback (most recent call last):
-            ...
-        lanam.errors.InputError: interactions cannot be added to a fitted survival model: fit again ...
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, size=(600, 2))
+        >>> time = rng.exponential(np.exp(-3 * X[:, 0] * X[:, 1]))
+        >>> model = LANAMSurvival(interactions=0, time_interactions=0).fit(
+        ...     X, event=np.ones(600), time=time
+        ... )
+        >>> model = model.add_interactions(X, event=np.ones(600), time=time)
+        >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
+        ['x0 x x1']
         """
-        raise InputError(
-            "interactions cannot be added to a fitted survival model",
-            "fit again with interactions= or time_interactions=",
+        check_is_fitted(self)
+        require_unedited(self.edits_)
+        event, time = split_target(y, event, time)
+        arguments = self.get_params(deep=False)
+        if interaction_score is not None:
+            arguments["interaction_score"] = interaction_score
+        names = self._inputs.names
+        options = replace(
+            read_options(arguments),
+            interactions=read_interactions(interactions, names),
+            time=len(names),
+            time_interactions=read_time_interactions(time_interactions, names),
         )
+        inputs = FollowUpInputs(X, event, time, entry, sample_weight)
+        subjects = follow_up.again_in_memory(self, inputs)
+        wider = copy.copy(self)  # which an error leaves as it was
+        models = []
+        with Session(options, self.random_state, self.verbose) as session:
+            wider._take_knowledge(session, names, interactions=interactions)
+            tables = subjects.tables(session.log)
+            for cause, model in zip(self.causes_, self._models, strict=True):
+                rows = wider._rows_of(session, subjects, tables, cause, self._timeline)
+                first_stage = rows.encoding.to_core(model)
+                wider._train(session, rows, partial(fitting.fit_on, first_stage))
+                models.append(wider._model)
+        wider._set_causes(tuple(models), self.causes_, self._timeline)
+        self.__dict__.update(wider.__dict__)
+        self._warn_if_unfinished()
+        self._warn_of_doubts()
+        return self
 
     def edit_term(self, name: Any, action: str, **edit: Any) -> LANAMSurvival:
         """A copy of the model with a term edited by hand, as :meth:`LANAMRegressor.edit_term`.
