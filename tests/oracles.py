@@ -5,6 +5,7 @@ Nothing here shares code with `lanam.core`, and everything is written to be read
 
 import itertools
 import math
+from functools import reduce
 
 import numpy as np
 from scipy.stats import multivariate_normal
@@ -193,6 +194,12 @@ def pure_part(table, share, shape):
     return left.reshape(table.shape)
 
 
+def pure_part_of_triples(table, share, shape):
+    """What functions of two columns leave of a table of three, at cells with data, by least squares."""
+    design, root = additive_design(shape), np.sqrt(share)[:, None]
+    return table - design @ np.linalg.lstsq(root * design, root * table, rcond=1e-13)[0]
+
+
 def conditional_means(table, share, shape):
     """Means of a table's columns along every axis, given all entries of the others that have data."""
     means = []
@@ -296,13 +303,14 @@ def kernel_of_column(column, inputs, repetitions, n_bins, length):
 def pair_evidence(kernels, cells, residual, weight, noise, variances):
     """``log N(r; 0, noise/w + v K) - log N(r; 0, noise/w)`` at its best ``v``, dense over the rows.
 
-    ``K`` is the product of two columns' kernels without what their main effects could say.
+    ``K`` is the product of the columns' kernels without what functions of fewer columns could say.
     """
-    shape = (len(kernels[0]), len(kernels[1]))
-    cell = [i * shape[1] + j for i, j in zip(*cells, strict=True)]
-    share = np.bincount(cell, weights=weight, minlength=shape[0] * shape[1]) / weight.sum()
-    pure = pure_part(np.eye(len(share)), share, shape)
-    kernel = (pure @ np.kron(*kernels) @ pure.T)[np.ix_(cell, cell)]
+    shape = tuple(map(len, kernels))
+    cell = np.ravel_multi_index(tuple(map(np.asarray, cells)), shape)
+    share = np.bincount(cell, weights=weight, minlength=np.prod(shape)) / weight.sum()
+    purified = pure_part if len(shape) == 2 else pure_part_of_triples
+    pure = purified(np.eye(len(share)), share, shape)
+    kernel = (pure @ reduce(np.kron, kernels) @ pure.T)[np.ix_(cell, cell)]
     error, zero = np.diag(noise / weight), np.zeros(len(residual))
     plain = multivariate_normal.logpdf(residual, zero, error)
     gains = [multivariate_normal.logpdf(residual, zero, error + v * kernel) for v in variances]

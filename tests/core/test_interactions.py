@@ -41,26 +41,22 @@ def residuals(n=120, seed=0, rho=0.0, strength=0.5):
     return columns, residual, weight
 
 
-def dense_scores(columns, residual, weight, noise):
+def dense_scores(columns, residual, weight, noise, candidates=PAIRS):
     repetitions = weight.astype(int)
     scores = []
-    for pair in PAIRS:
-        gains = []
+    for candidate in candidates:
+        n_bins, gains = interactions._N_BINS[len(candidate)], []
         for length in interactions._LENGTHS:
             made = []
-            for feature in pair:
+            for feature in candidate:
                 column = columns[:, feature]
                 distribution = summarise(column, weight)
                 place = np.searchsorted(distribution.values * distribution.scale, column)
                 inputs = standard_inputs(distribution)[place]
-                made.append(
-                    kernel_of_column(column, inputs, repetitions, interactions._N_BINS[2], length)
-                )
-            (first, one), (second, two) = made
+                made.append(kernel_of_column(column, inputs, repetitions, n_bins, length))
+            kernels, cells = zip(*made, strict=True)
             variances = interactions._VARIANCES
-            gains.append(
-                pair_evidence((first, second), (one, two), residual, weight, noise, variances)
-            )
+            gains.append(pair_evidence(kernels, cells, residual, weight, noise, variances))
         scores.append(max(gains))
     return np.array(scores)
 

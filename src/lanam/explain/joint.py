@@ -14,8 +14,9 @@ from lanam.explain.evaluation import ModelSource, deviations
 from lanam.explain.ranges import is_inside
 from lanam.explain.terms import MISSING, Surface, SurfaceAxis
 
-#: Points of a numeric column, in addition to those of the interaction: main effects are finer.
-_N_POINTS = 81
+#: Points of a numeric column of a pair and of a triple, in addition to those of the interaction: main
+#: effects are finer.
+_N_POINTS = {2: 81, 3: 21}
 
 
 def with_main_effects(source: ModelSource, surface: Surface) -> Surface:
@@ -25,7 +26,9 @@ def with_main_effects(source: ModelSource, surface: Surface) -> Surface:
     bands.
     """
     columns = [source.schema.columns[feature] for feature in surface.features]
-    axes, weights = zip(*map(_finer, surface.axes, columns), strict=True)
+    n_points = _N_POINTS[len(columns)]
+    finer = [_finer(*each, n_points) for each in zip(surface.axes, columns, strict=True)]
+    axes, weights = zip(*finer, strict=True)
     codes = [_codes(axis, column) for axis, column in zip(axes, columns, strict=True)]
     rows = np.zeros((int(np.prod([len(each) for each in codes])), source.schema.n_columns))
     for feature, cells in zip(surface.features, np.meshgrid(*codes, indexing="ij"), strict=True):
@@ -49,12 +52,12 @@ def with_main_effects(source: ModelSource, surface: Surface) -> Surface:
     )
 
 
-def _finer(axis: SurfaceAxis, column: Column) -> tuple[SurfaceAxis, Array]:
+def _finer(axis: SurfaceAxis, column: Column, n_points: int) -> tuple[SurfaceAxis, Array]:
     """An axis with more points, and the weights (points, entries) that interpolate between its entries."""
     if axis.kind == CATEGORICAL:
         return axis, np.eye(len(axis.density))
     n_values = len(axis.values)
-    points = np.unique([*axis.values, *np.linspace(column.lowest, column.highest, _N_POINTS)])
+    points = np.unique([*axis.values, *np.linspace(column.lowest, column.highest, n_points)])
     weights = np.zeros((len(points) + len(axis.others), len(axis.density)))
     for k, row in enumerate(np.eye(n_values)):
         weights[: len(points), k] = np.interp(points, axis.values, row)

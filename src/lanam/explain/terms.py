@@ -13,6 +13,7 @@ from lanam.core.arrays import Array, Intercept
 from lanam.core.model.draws import JointRoot
 from lanam.explain.bands import Banded, around, half_width
 from lanam.explain.questions import AskedCurve
+from lanam.explain.slices import N_SLICES, slices
 from lanam.explain.values import PREFIXES, PlainData, Values, plain
 from lanam.text import brief, cut, term_name
 
@@ -293,7 +294,8 @@ class SurfaceAxis:
 class Surface(TabulatedTerm):
     """An interaction with its function: the joint effect of its columns beyond their lower-order effects.
 
-    The function is purified: its mean over the training data is zero at every value of either column.
+    The function is purified: its mean over the training data is zero at every value of either column, or of
+    three columns at all values of any two.
 
     Attributes
     ----------
@@ -331,6 +333,35 @@ class Surface(TabulatedTerm):
     def second_others(self) -> tuple[str, ...]:
         """The further entries of the second column."""
         return self.axes[1].others
+
+    def slices(self, by: str | None = None, n_slices: int = N_SLICES) -> tuple[Surface, ...]:
+        """An interaction of three columns as interactions of two, at some values of the third.
+
+        Parameters
+        ----------
+        by : str, default=None
+            The column whose values the slices are at; by default one of categories, or else the last one.
+        n_slices : int, default=3
+            The largest number of slices: at the most frequent categories, or at the tabulated values in the
+            middles of so many equal parts of the data.
+
+        Returns
+        -------
+        slices : tuple of Surface
+            Mean and standard deviation are those of the table, and densities are given the slice. There are
+            no simultaneous bands. Of two columns it is the interaction itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> X = np.random.default_rng(0).uniform(-1, 1, size=(400, 3))
+        >>> model = LANAMRegressor(interactions=[(0, 1, 2)]).fit(X, X.prod(axis=1))
+        >>> surface = model.explain_global()["x0 x x1 x x2"]
+        >>> [one.feature_names for one in surface.slices("x0")]
+        [('x1', 'x2'), ('x1', 'x2'), ('x1', 'x2')]
+        """
+        return (self,) if len(self.axes) == 2 else slices(self, by, n_slices)
 
     def to_dict(self) -> dict[str, Any]:
         """The term as plain data, ready for JSON."""

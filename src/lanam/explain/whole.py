@@ -105,6 +105,11 @@ class GlobalExplanation(PrintedTerms, PlainData, ShownTerms):
         return tuple(t for t in terms if isinstance(t, Surface) and len(t.axes) == 2)
 
     @property
+    def interactions(self) -> tuple[Surface, ...]:
+        """The interactions of two and of three columns."""
+        return tuple(term for term in self.terms if isinstance(term, Surface))
+
+    @property
     def switched_off(self) -> tuple[Shape | Surface, ...]:
         """The terms that were dropped."""
         return tuple(shape for shape in self.terms if not shape.active)

@@ -1,15 +1,17 @@
-"""plot_interaction and plot_interaction_matrix: pairwise interactions and their scores."""
+"""plot_interaction and plot_interaction_matrix: interactions and their scores."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Surface
+from lanam.explain.slices import N_SLICES
 from lanam.interactions import InteractionScores
 from lanam.plot.by_category import MAX_CURVES, curve_series, draw_curve_legend, draw_curves
 from lanam.plot.common import (
@@ -51,8 +53,14 @@ _MAX_PAIR_CLASSES = 4
 _MAX_WRITTEN = 12
 _MAX_COLUMNS = 40
 
-_PAIR_KEY = "Joint effect of the two columns, in addition to the terms of each."
-_WHOLE_KEY = "Joint effect of the two columns, including their main effects."
+_KEY = {
+    2: "Joint effect of the two columns, in addition to the terms of each.",
+    3: "Joint effect of the three columns, in addition to the terms of one or two of them.",
+}
+_WHOLE_KEY = {
+    2: "Joint effect of the two columns, including their main effects.",
+    3: "Joint effect of the three columns, including the terms of one or two of them.",
+}
 _CURVE_KEY = "Bands: two standard deviations. Curves end where their category has no data."
 _CONTOUR_KEY = "Contours: mean in units of its standard deviation."
 _LINE_KEY = "Lines: the mean is at least two standard deviations from zero."
@@ -64,17 +72,20 @@ _EDITED_KEY = "Dotted: edited by hand; the standard deviation there is not infer
 
 def plot_interaction(
     explanation: GlobalExplanation,
-    term: str | tuple[str, str] | None = None,
+    term: str | tuple[str, ...] | None = None,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     classes: Sequence[object] | None = None,
     kind: str = "auto",
     main_effects: bool = False,
+    by: str | None = None,
+    n_slices: int = N_SLICES,
 ) -> NDArray[np.object_]:
-    """Plot a pairwise interaction: curves of categories, or a map of posterior mean and standard deviation.
+    """Plot an interaction: curves of categories, or a map of posterior mean and standard deviation.
 
-    The interaction is the joint effect of two columns, in addition to the terms of each: beyond their main
-    effects, unless the model was fitted with ``pure=False``.
+    The interaction is the joint effect of its columns, in addition to the terms of fewer of them: beyond
+    their main effects, unless the model was fitted with ``pure=False``. One of three columns is plotted as
+    slices, which are interactions of two columns at some values of the third.
 
     Of a numeric and a categorical column, the most frequent categories have one curve each, with a band of
     two standard deviations, over the range of their data. Other interactions are maps: regions without
@@ -84,22 +95,29 @@ def plot_interaction(
     ----------
     explanation : GlobalExplanation
         From a model's ``explain_global()``.
-    term : str or pair of str, default=None
+    term : str or tuple of str, default=None
         The interaction's name (``"a x b"``) or its columns; by default the most important active one.
     axes : array of Axes, default=None
-        Two for each class shown, or one for curves; by default those of a new figure.
+        Two for each slice and class shown, or one for curves; by default those of a new figure.
     classes : sequence of labels, default=None
         With more than two classes, those to show, one row each; by default all, or the four with the
         largest effects.
     kind : {"auto", "curves", "map"}, default="auto"
         Curves are for a numeric and a categorical column, and the default for these.
     main_effects : bool, default=False
-        Whether to include the main effects of both columns, for their whole joint effect.
+        Whether to include the terms of fewer of its columns, for their whole joint effect.
+    by : str, default=None
+        Of an interaction of three columns, the one at whose values the slices are; by default one of
+        categories, or else the last one.
+    n_slices : int, default=3
+        The largest number of slices: at the most frequent categories, or at values in the middles of so
+        many equal parts of the data.
 
     Returns
     -------
     axes : ndarray of Axes
-        Of mean and standard deviation, or one of curves; with more than two classes one row for each.
+        Of mean and standard deviation, or one of curves; with more than two classes or several slices one
+        row for each, those of a slice together.
 
     Examples
     --------
@@ -120,28 +138,44 @@ def plot_interaction(
     series = series_of(explanation, [surface], classes, _MAX_PAIR_CLASSES)
     if main_effects:
         surface = explanation.with_main_effects(surface.name)
-    view = lay_out(surface)
-    curved = _is_curved(view, kind)
-    width = 1 if curved else 2
-    panels = _pair_panels(view, len(series), width) if axes is None else read_panels(axes)
-    if panels.size != width * len(series):
+    views = [lay_out(one) for one in surface.slices(by, n_slices)]
+    curved = _is_curved(views[0], kind)
+    width, n_rows = 1 if curved else 2, len(views) * len(series)
+    panels = _pair_panels(views[0], n_rows, width) if axes is None else read_panels(axes)
+    if panels.size != width * n_rows:
         each = f" for each of {len(series)} classes" if several else ""
+        each += f" at each of {len(views)} slices" if len(views) > 1 else ""
         needed = "one axes" if curved else "two axes"
         raise ValueError(f"an interaction needs {needed}{each}, and there are {panels.size}")
-    panels = panels.reshape(len(series), width)
+    panels = panels.reshape(n_rows, width)
     unit = "centred logit" if several else explanation.unit
-    if curved:
-        _draw_rows_of_curves(panels[:, 0], view, series, unit)
-    else:
-        scale = _colour_scale(surface, series)
-        for row, one in zip(panels, series, strict=True):
+    scale = _colour_scale([view.surface for view in views], series)
+    for view, rows in zip(views, np.split(panels, len(views)), strict=True):
+        if curved:
+            _draw_rows_of_curves(rows[:, 0], view, series, unit)
+            continue
+        for row, one in zip(rows, series, strict=True):
             _draw_pair(row, view, one, scale, unit)
+    if len(views) > 1:
+        _name_slices(panels[:: len(series), 0], surface, views)
     if axes is None:
-        keys = (_curve_keys if curved else _map_keys)(view)
-        first = _WHOLE_KEY if main_effects else _PAIR_KEY
+        keys = (_curve_keys if curved else _map_keys)(views[0])
+        first = (_WHOLE_KEY if main_effects else _KEY)[len(surface.axes)]
         notes = [first, *keys, *hidden_classes(explanation, series)]
         write_notes(panels[0, 0], [" ".join(notes)])
-    return panels if several else panels[0]
+    return panels if several or len(views) > 1 else panels[0]
+
+
+def _name_slices(panels: NDArray[np.object_], surface: Surface, views: Sequence[View]) -> None:
+    """Write the value of each slice above its panels."""
+    for ax, view in zip(panels, views, strict=True):
+        where = view.surface.name.removeprefix(f"{surface.name} at ")
+        title = ax.get_title()
+        ax.set_title(
+            f"{one_line(where)}: {title}" if title else one_line(where),
+            fontsize="medium",
+            **VERBATIM,
+        )
 
 
 def _is_curved(view: View, kind: str) -> bool:
@@ -171,24 +205,17 @@ def _draw_rows_of_curves(
     draw_curve_legend(panels[0], view)
 
 
-def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | None) -> Surface:
+def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, ...] | None) -> Surface:
     if term is None:
-        pairs = [pair for pair in explanation.pairs if pair.active]
-        if not pairs:
+        active = [one for one in explanation.interactions if one.active]
+        if not active:
             raise ValueError("no interaction is active: there is nothing to plot")
-        return max(pairs, key=lambda pair: pair.importance)
+        return max(active, key=lambda one: one.importance)
     wanted = set() if isinstance(term, str) else set(term)
-    for surface in explanation.terms:
-        if not isinstance(surface, Surface):
-            continue
+    for surface in explanation.interactions:
         if term == surface.name or wanted == set(surface.feature_names):
-            if len(surface.axes) > 2:
-                raise ValueError(
-                    f"{surface.name!r} has {len(surface.axes)} columns, and only pairs can be plotted: "
-                    f"its tables are explanation[{surface.name!r}].mean and .std"
-                )
             return surface
-    names = [pair.name for pair in explanation.pairs]
+    names = [surface.name for surface in explanation.interactions]
     raise KeyError(f"no interaction {term!r}; the model has {names}")
 
 
@@ -201,12 +228,15 @@ def _pair_panels(view: View, n_rows: int, n_columns: int) -> NDArray[np.object_]
     return np.asarray(panels)
 
 
-def _colour_scale(surface: Surface, series: Sequence[Series]) -> tuple[float, float]:
+def _colour_scale(surfaces: Sequence[Surface], series: Sequence[Series]) -> tuple[float, float]:
     """The largest mean and standard deviation within the data; colours saturate elsewhere."""
-    seen = surface.density > 0.0
-    means = [np.abs(one.of(surface.mean, 2)[seen]).max(initial=0.0) for one in series]
-    stds = [one.of(surface.std, 2)[seen].max(initial=0.0) for one in series]
-    return float(max(means)) or 1.0, float(max(stds)) or 1.0
+    largest = [0.0, 0.0]
+    for surface, one in product(surfaces, series):
+        seen = surface.density > 0.0
+        for k, table in enumerate((surface.mean, surface.std)):
+            found = np.abs(one.of(table, 2)[seen]).max(initial=0.0)
+            largest[k] = max(largest[k], float(found))
+    return largest[0] or 1.0, largest[1] or 1.0
 
 
 def _draw_pair(

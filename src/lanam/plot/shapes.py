@@ -194,15 +194,15 @@ def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> 
     """The key to the plot, and the terms that are not in it."""
     off = explanation.switched_off
     others = [term for term in explanation.active if term not in drawn]
-    pairs = [term for term in others if len(term.features) == 2]
-    hidden = len(others) - len(pairs)
+    joint = [term for term in others if term.joint]
+    hidden = len(others) - len(joint)
     lines = [key] if drawn else []
     if off:
         lines.append(f"{term_count(len(off), 'dropped', len(explanation))}: {term_list(off)}.")
     if hidden:
         lines.append(f"{term_count(hidden, 'active but not shown')}.")
-    if pairs:
-        lines.append(f"Interactions (see plot_interaction): {term_list(pairs)}.")
+    if joint:
+        lines.append(f"Interactions (see plot_interaction): {term_list(joint)}.")
     return lines
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lanam.core.arrays import IntArray
+from lanam.core.arrays import Array, IntArray
 from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface, SurfaceAxis
 from lanam.explain.ranges import data_histogram, edited_ranges, trimmed, two_values, vertical_range
@@ -150,9 +150,22 @@ def _description(shape: Shape) -> str:
 
 
 def pairs_data(explanation: GlobalExplanation) -> list[dict[str, object]]:
-    """All active interactions, most important first."""
-    pairs = sorted(explanation.pairs, key=lambda pair: -pair.importance)
-    return [_pair(pair) for pair in pairs if pair.active]
+    """All active interactions, most important first; those of three columns as slices on one scale."""
+    active = [surface for surface in explanation.interactions if surface.active]
+    data = list[dict[str, object]]()
+    for surface in sorted(active, key=lambda surface: -surface.importance):
+        slices = [_pair(one) for one in surface.slices()]
+        if len(surface.axes) > 2:
+            limits = {"mean": _largest(surface, surface.mean), "std": _largest(surface, surface.std)}
+            slices = [one | {"limits": limits} for one in slices]
+        data += slices
+    return data
+
+
+def _largest(surface: Surface, table: Array) -> object:
+    """The largest magnitude of a table where there is data, of each class."""
+    seen = np.abs(table[surface.density > 0.0])
+    return rounded(np.atleast_1d(seen.max(axis=0, initial=0.0)))
 
 
 def _pair(pair: Surface) -> dict[str, object]:

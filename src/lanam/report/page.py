@@ -384,10 +384,11 @@ def _terms_table(material: Material) -> dict[str, object]:
 def _pairs_table(material: Material) -> dict[str, object]:
     """The candidate interactions."""
     scores = material.summary.interactions
-    active = [pair for pair in material.explanation.pairs if pair.active]
+    active = [one for one in material.explanation.interactions if one.active]
     return {
         "n_pairs": len(active),
         "has_pairs": bool(len(scores) or active),
+        "has_slices": any(len(one.axes) > 2 for one in active),
         "score_name": "log evidence gain (nats)" if scores.score == "evidence" else scores.score,
         "pair_scores": [
             {

@@ -371,11 +371,13 @@
           const place = Number(choice.value || 0);
           const own = (table) => (report.n_classes === 1 ? table : table.map((row) => row.map((cell) => cell[place])));
           const tables = { ...pair, mean: own(pair.mean), std: own(pair.std) };
-          const largest = Math.max(...tables.mean.flat().map(Math.abs), 1e-12);
+          // Slices of an interaction of three columns have one scale.
+          const largestOf = (name) => Math.max(pair.limits?.[name][place] ?? Math.max(...tables[name].flat().map(Math.abs)), 1e-12);
+          const largest = largestOf("mean");
           const middle = colour("paper");
           const scale = key === "mean"
             ? { zmin: -largest, zmax: largest, colorscale: [[0, colour("minus")], [0.5, middle], [1, colour("plus")]] }
-            : { zmin: 0, zmax: Math.max(...tables.std.flat(), 1e-12), colorscale: [[0, middle], [1, colour("soft")]] };
+            : { zmin: 0, zmax: largestOf("std"), colorscale: [[0, middle], [1, colour("soft")]] };
           return heat(tables, key, scale, words(report.unit), panel.clientWidth - 150);
         });
       }
@@ -392,7 +394,7 @@
       type: "bar", orientation: "h", x: terms.map((term) => term.importance), y: terms.map((_, k) => k),
       error_x: { type: "data", symmetric: false, array: terms.map((term) => 2 * term.std),
         arrayminus: terms.map((term) => Math.min(2 * term.std, term.importance)), color: colour("ink"), thickness: 1.4, width: 3 },
-      marker: { color: colour("fill"), line: { color: colour("curve"), width: 1 }, pattern: { fgcolor: colour("curve"), shape: terms.map((term) => (term.kind === "pair" ? "/" : "")) } },
+      marker: { color: colour("fill"), line: { color: colour("curve"), width: 1 }, pattern: { fgcolor: colour("curve"), shape: terms.map((term) => (["pair", "interaction"].includes(term.kind) ? "/" : "")) } },
       text: terms.map((term) => words(term.name)), textposition: "none",
       hovertemplate: "%{text}: %{x:.3g} ± %{error_x.array:.2g}<extra></extra>",
     }, {
