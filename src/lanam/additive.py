@@ -339,7 +339,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         trials: Any = None,
         offset: Any = None,
     ) -> Self:
-        """Add pairwise interactions to a fitted model without refitting its main effects from scratch.
+        """Add interactions to a fitted model without refitting its main effects from scratch.
 
         Training starts from the fitted terms and updates all of them jointly; interactions that the data
         do not support are dropped, as in :meth:`fit`. If none is supported, the model does not change. A
@@ -351,7 +351,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             The training data.
         y : array-like of shape (n_samples,)
             The target.
-        interactions : "auto", int or sequence of pairs of columns, default="auto"
+        interactions : "auto", int or sequence of pairs and triples of columns, default="auto"
             As in the constructor: how many, or which.
         interaction_score : str, default=None
             As in the constructor, whose value is the default.

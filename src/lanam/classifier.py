@@ -35,7 +35,7 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
     """Laplace-approximated neural additive model for classification.
 
     With two classes, the log-odds of the second are an intercept plus a sum of shape functions, one small
-    neural network per column, plus pairwise interactions. With more, every class has such a sum, its
+    neural network per column, plus interactions. With more, every class has such a sum, its
     centred logit (softmax), and shape functions sum to zero over the classes. A term is active for all
     classes or for none.
 
@@ -50,7 +50,9 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         scale is divided by learned cut points (proportional odds). The order is that of an ordered
         categorical dtype of y, otherwise the sorted one. Contributions are to the log-odds of passing
         any of the cut points.
-    interactions, interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes
+    interactions, interaction_score, max_order, max_pairs, time_budget, level_effects, hidden_sizes
+        As in :class:`LANAMRegressor`.
+    pair_hidden_sizes
         As in :class:`LANAMRegressor`.
     activation, init_scales, prior_groups, posterior, curvature, solver, evidence_update, pure
         As in :class:`LANAMRegressor`.

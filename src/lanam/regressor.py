@@ -54,21 +54,24 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     """Laplace-approximated neural additive model for regression.
 
     The mean of y, for counts its logarithm, is an intercept plus a sum of shape functions, one small
-    neural network per column, plus pairwise interactions. By default the networks are linearised at their
-    initial weights, and the posterior is computed exactly; :meth:`paper` trains them as in the paper.
-    Smoothness, feature selection and residual variance follow from maximising the marginal likelihood (the
+    neural network per column, plus interactions of two and three columns. By default the networks are
+    linearised at their initial weights, and the posterior is computed exactly; :meth:`paper` trains them as
+    in the paper. Smoothness, feature selection and residual variance follow from maximising the marginal likelihood (the
     evidence), without cross-validation.
 
     Parameters
     ----------
-    interactions : "auto", int or sequence of pairs of columns, default="auto"
-        Pairwise interactions: as many as the evidence supports, the best k, or these pairs, by name or
-        index; 0 for none. Interactions that the data do not support are dropped.
+    interactions : "auto", int or sequence of pairs and triples of columns, default="auto"
+        Interactions: as many as the evidence supports, the best k pairs, or these, by name or index; 0 for
+        none. Interactions that the data do not support are dropped.
     interaction_score : str, default="evidence"
         How candidate interactions are ranked: "evidence" (log evidence gain of a joint term), or the
         paper's "mutual_information" or "evidence_gain", of the last layer or, with "_full", of all layers.
+    max_order : {1, 2, 3}, default=3
+        The largest number of columns of an interaction. Triples are searched for after the pairs, and kept
+        if left-out observations are surely predicted better.
     max_pairs : int, default=50
-        The most interactions that ``interactions="auto"`` adds.
+        The most pairs that ``interactions="auto"`` adds, and the most triples.
     time_budget : float, default=None
         Seconds of training after which the search for interactions ends, with those found
         until then; main effects and noise are always fitted. ``interaction_scores_`` names the pairs that
@@ -232,7 +235,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     log_evidence_ : float
         Log evidence (log marginal likelihood) of the training data.
     interaction_scores_ : InteractionScores
-        All pairs of columns, best first: score, and whether or why not the interaction is in the model.
+        All pairs of columns and the likely triples, best first: score, and whether or why not the
+        interaction is in the model.
     calibration_ : Calibration
         The result of :meth:`calibrate`; discarded by the next fit.
     edits_ : tuple of dict

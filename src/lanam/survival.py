@@ -62,7 +62,9 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
     n_intervals : "auto" or int, default="auto"
         The largest number of intervals of follow-up, each with about as many events; "auto" is up to 20,
         with at least 3 events each.
-    interaction_score, max_pairs, time_budget, level_effects, hidden_sizes, pair_hidden_sizes, activation
+    interaction_score, max_order, max_pairs, time_budget, level_effects, hidden_sizes, activation
+        As in :class:`LANAMRegressor`; triples have no time.
+    pair_hidden_sizes
         As in :class:`LANAMRegressor`.
     init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
         As in :class:`LANAMRegressor`; the solver "adam" and the curvature "kron" are not supported.

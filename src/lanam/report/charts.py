@@ -156,7 +156,10 @@ def pairs_data(explanation: GlobalExplanation) -> list[dict[str, object]]:
     for surface in sorted(active, key=lambda surface: -surface.importance):
         slices = [_pair(one) for one in surface.slices()]
         if len(surface.axes) > 2:
-            limits = {"mean": _largest(surface, surface.mean), "std": _largest(surface, surface.std)}
+            limits = {
+                "mean": _largest(surface, surface.mean),
+                "std": _largest(surface, surface.std),
+            }
             slices = [one | {"limits": limits} for one in slices]
         data += slices
     return data
