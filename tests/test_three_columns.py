@@ -4,6 +4,7 @@ import copy
 import json
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -219,18 +220,59 @@ class TestExplaining:
 
 
 class TestDrawing:
-    def test_only_pairs_are_drawn(self, model):
+    def test_slices_are_drawn(self, model):
         explanation = model.explain_global()
-        with pytest.raises(
-            ValueError, match=f"'{NAME}' has 3 columns, and only pairs can be plotted"
-        ):
-            plot_interaction(explanation, NAME)
-        with pytest.raises(ValueError, match="no interaction is active"):
-            plot_interaction(explanation)
+        surface = explanation[NAME]
+        panels = plot_interaction(explanation, NAME)
+        assert panels.shape == (3, 2)
+        titles = [ax.get_title() for ax in panels[:, 0]]
+        assert titles == [f"city = {city}: mean" for city in CITIES]
+        assert {ax.get_xlabel() for ax in panels.ravel()} == {"age"}
+        assert {ax.get_ylabel() for ax in panels.ravel()} == {"size"}
+        # All slices have the same colours.
+        limits = {ax.collections[0].get_clim() for ax in panels[:, 0]}
+        seen = surface.density > 0.0
+        assert limits == {(-np.abs(surface.mean[seen]).max(), np.abs(surface.mean[seen]).max())}
+        notes = " ".join(text.get_text() for text in panels[0, 0].figure.texts)
+        assert "Joint effect of the three columns" in notes
         figure = np.ravel(plot_shapes(explanation))[0].figure
-        assert "1 term is active but not shown" in " ".join(
+        assert f"Interactions (see plot_interaction): {NAME}" in " ".join(
             text.get_text() for text in figure.texts
         )
+
+    def test_slices_of_a_numeric_column_are_curves_of_categories(self, model):
+        panels = plot_interaction(
+            model.explain_global(), ("city", "size", "age"), by="age", n_slices=2
+        )
+        assert panels.shape == (2, 1)
+        assert all(ax.get_title().startswith("age = ") for ax in panels[:, 0])
+        whole = plot_interaction(model.explain_global(), NAME, by="size", main_effects=True)
+        notes = " ".join(text.get_text() for text in whole[0, 0].figure.texts)
+        assert "including the terms of one or two of them" in notes
+
+    def test_unknown_slices(self, model):
+        with pytest.raises(ValueError, match="by='zone' is not a column of 'age x city x size'"):
+            plot_interaction(model.explain_global(), NAME, by="zone")
+        with pytest.raises(ValueError, match="at each of 3 slices"):
+            plot_interaction(model.explain_global(), NAME, axes=[plt.gca()])
+
+    def test_slices_are_parts_of_the_table(self, model):
+        surface = model.explain_global()[NAME]
+        slices = surface.slices("city")
+        for k, one in enumerate(slices):
+            np.testing.assert_array_equal(one.mean, surface.mean[:, k])
+            np.testing.assert_array_equal(one.std, surface.std[:, k])
+            assert one.feature_names == ("age", "size")
+            assert one.density.sum() == pytest.approx(1.0)
+            for place, axis in enumerate(one.axes):
+                np.testing.assert_allclose(axis.density, one.density.sum(axis=1 - place))
+        # At values in the middles of halves of the data.
+        ages = surface.axes[0]
+        reached = np.cumsum(ages.density[: len(ages.values)])
+        for half, one in zip((0.25, 0.75), surface.slices("age", 2), strict=True):
+            k = int(np.searchsorted(reached, half * reached[-1]))
+            np.testing.assert_array_equal(one.mean, surface.mean[k])
+            assert one.name == f"{NAME} at age = {ages.values[k]:.4g}"
 
     def test_importances_and_rows_are(self, model, rows):
         labels = plot_importance(model.explain_global()).get_yticklabels()

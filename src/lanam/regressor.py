@@ -56,8 +56,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     The mean of y, for counts its logarithm, is an intercept plus a sum of shape functions, one small
     neural network per column, plus interactions of two and three columns. By default the networks are
     linearised at their initial weights, and the posterior is computed exactly; :meth:`paper` trains them as
-    in the paper. Smoothness, feature selection and residual variance follow from maximising the marginal likelihood (the
-    evidence), without cross-validation.
+    in the paper. Smoothness, feature selection and residual variance follow from maximising the marginal
+    likelihood (the evidence), without cross-validation.
 
     Parameters
     ----------

@@ -55,6 +55,24 @@ def test_rows_score_as_the_model_scores_them(page_in_browser, kind):
         assert_agree(score(page, cells, coverage, *more.values()), expected)
 
 
+def test_an_interaction_of_three_columns(open_report, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1.0, 1.0, (500, 2)), columns=["dose", "age"])
+    X["sex"] = rng.choice(["f", "m"], 500)
+    X.loc[::20, "dose"] = np.nan
+    y = 2.0 * X["dose"].fillna(0.0) * X["age"] * (X["sex"] == "f") + 0.3 * rng.standard_normal(500)
+    model = LANAMRegressor(interactions=[("dose", "age", "sex")]).fit(X, y)
+    assert [term.kind for term in model.terms_ if term.joint] == ["interaction"]
+    page = open_report(model.report(tmp_path / "r.html", X[:50]))
+    strange = pd.DataFrame({"dose": [0.3, 5.0], "age": [np.nan, -7.0], "sex": ["new", None]})
+    rows = pd.concat([X[:40], strange])
+    assert_agree(score(page, cells_of(model, rows), 0.95), Expected(model, rows))
+    # Its slices are drawn: mean and standard deviation of each.
+    page.evaluate("lanam.drawAll()")
+    panels = page.evaluate("() => [...document.querySelectorAll('#pair-grid .halves > *')].length")
+    assert panels == 4
+
+
 def test_high_cardinality(open_report, tmp_path, monkeypatch):
     monkeypatch.setattr(prepare, "_WIDE", 10)
     monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 12)

@@ -137,7 +137,7 @@ def _read_edit(value: object, k: int) -> Edit:
     require(all(isinstance(name, str) for name in fields.items("terms")), f"the terms of edit {k}")
     action = fields.text("action", ACTIONS)
     places = fields.items("where")
-    most = 1 if action == "smooth" else 2
+    most = 1 if action == "smooth" else 3
     require(1 <= len(places) <= most, f"where edit {k} is")
     for place in places:
         _require_place(place, f"where edit {k} is")
