@@ -835,10 +835,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         name : str or pair of str
             A column, for its main effect; or a term, by its name in ``terms_``: "a x b" for an interaction,
             "a (levels)" for per-value effects.
-        action : {"zero", "clamp", "smooth"}
+        action : {"zero", "clamp", "smooth", "monotone", "increasing", "decreasing"}
             "zero": the contribution is zero there. "clamp": below ``low`` and above ``high`` the function
             is constant. "smooth": between ``low`` and ``high`` the function is a straight line, or a moving
-            average (see ``width``); categories get their mean effect.
+            average (see ``width``); categories get their mean effect. "increasing", "decreasing": the
+            effect of a column, with its interactions, increases or decreases between ``low`` and ``high``,
+            as in a fit with ``monotonic_cst``: all terms follow. "monotone": in the direction from the
+            curve's one end to the other.
         low, high : number, default=None
             The range in the column's unit, both ends included; None or infinity is unbounded. For an
             interaction mappings, such as ``low={"age": 60}``; the intersection of the ranges is edited.
@@ -908,6 +911,44 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """
         check_is_fitted(self)
         return explain.explain_global(self._model, self._schema, self._explained_labels)
+
+    def test_shape(
+        self, column: Any, shape: str, *, between: Any = None, tolerance: float = 0.02
+    ) -> Any:
+        """The evidence that the effect of a column has a shape, against all other curves.
+
+        From draws of the posterior and the prior of the column's main effect: interactions and per-value
+        effects are left out. For a model that was fitted without constraints on the column.
+
+        Parameters
+        ----------
+        column : str or int
+            A numeric column or one with ``ordered`` categories, by name or index.
+        shape : {"increasing", "decreasing", "convex", "concave"}
+            The shape; categories can increase and decrease only.
+        between : (float, float), default=None
+            The range of values; by default that of the training data.
+        tolerance : float, default=0.02
+            Departures up to this fraction of a curve's own range count as none. Draws of a curve are never
+            flat, so without it a plateau would speak against every direction.
+
+        Returns
+        -------
+        test : lanam.explain.ShapeTest
+            Posterior probability, prior probability and Bayes factor; it prints as a sentence. With more
+            than two classes, a tuple with one for each.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> print(model.test_shape("bmi", "increasing"))
+        bmi is increasing (18 to 42.2): posterior probability ...; Bayes factor ... for it (...)
+        """
+        check_is_fitted(self)
+        return explain.shape_test(self._model, self._schema, column, shape, between, tolerance)
 
     def explain_local(self, X: Any, *, offset: Any = None) -> LocalExplanation:
         """Predictions of single rows, decomposed into contributions.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypedDict
@@ -17,6 +17,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray
 from lanam.core.model import editing
+from lanam.core.model.constraining import is_linear, make_monotone
 from lanam.core.model.editing import WHOLE, Region
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories, Grid
@@ -30,7 +31,10 @@ from lanam.provenance import utc_now
 from lanam.text import did_you_mean, few
 from lanam.version import __version__
 
-ACTIONS = ("zero", "clamp", "smooth")
+#: Directions of monotone effects; 0 is that of the curve.
+_DIRECTIONS = {"monotone": 0, "increasing": 1, "decreasing": -1}
+
+ACTIONS = ("zero", "clamp", "smooth", *_DIRECTIONS)
 
 #: Messages list at most this many names.
 _MAX_NAMED = 10
@@ -107,9 +111,13 @@ def edit(
     if action == "smooth":
         width = _read_width(width)
         _require_tables(model, indices, terms[0].name)
+    if action in _DIRECTIONS:
+        _require_monotone(model, indices, terms, regions[0])
     result, fractions = model, []
     for index in indices:
-        if action == "smooth":
+        if action in _DIRECTIONS:
+            result, edited = make_monotone(result, index, regions[0], _DIRECTIONS[action])
+        elif action == "smooth":
             result, edited = editing.smooth(result, index, regions[0], width)
         else:
             change = editing.zero if action == "zero" else editing.clamp
@@ -315,6 +323,37 @@ def _require_tables(model: FittedModel, indices: Sequence[int], name: str) -> No
         )
 
 
+def _require_monotone(
+    model: FittedModel, indices: Sequence[int], terms: Sequence[Term], region: Region
+) -> None:
+    """Reject effects that cannot be monotone: of several columns, classes, terms, or without an order."""
+    name, column = terms[0].name, terms[0].feature_names[0]
+    if terms[0].joint:
+        raise ValueError(
+            f"{name!r} is {_kind_words(terms[0])}: name a column, whose interactions follow it"
+        )
+    if model.contrasts is not None:
+        raise ValueError("monotone effects need one function of each column, not one of each class")
+    if any(term.kind == "level" for term in terms):
+        raise ValueError(
+            f"column {column!r} has per-value effects, which have no order: set the term "
+            f"'{column} (levels)' to zero first, or fit with monotonic_cst={{{column!r}: 1}}"
+        )
+    entries = model.terms[indices[0]].entries
+    if isinstance(entries, Categories) and not entries.ordered:
+        raise ValueError(
+            f"the categories of column {column!r} have no order: fit with their order, "
+            f"ordered={{{column!r}: [...]}}"
+        )
+    if region is not WHOLE and (region.codes is not None or region.missing or not region.values):
+        raise ValueError("monotone effects are of a range of numbers, or of all ordered categories")
+    if not all(is_linear(model.terms[index]) for index in indices):
+        raise ValueError(
+            f"the effect of {column!r} is of a trained network: fit with solver='gauss-newton', the "
+            "default"
+        )
+
+
 def _read_width(width: Any) -> float | None:
     if width is None:
         return None
@@ -348,7 +387,7 @@ def edit_words(record: Edit) -> str:
     'bmi: constant above 38 (1.1% of the training data); few patients'
     """
     ranges = record["where"]
-    words = {"zero": _zero_words, "clamp": _clamp_words, "smooth": _smooth_words}[record["action"]]
+    words = _WORDS[record["action"]]
     fraction = f"({record['changed_share']:.1%} of the training data)"
     reason = f"; {record['reason']}" if record["reason"] else ""
     return f"{record['term']}: {words(ranges, record['width'])} {fraction}{reason}"
@@ -388,6 +427,23 @@ def _smooth_words(ranges: Sequence[EditedRange], width: float | None) -> str:
     if width is None:
         return f"a straight line {where}"
     return f"its mean over {cell_words(width)} on either side, {where}"
+
+
+def _monotone_words(direction: str) -> _Words:
+    def words(ranges: Sequence[EditedRange], width: float | None) -> str:
+        return f"{direction} {_range_words(ranges[0])}".rstrip()
+
+    return words
+
+
+#: What each action makes of the ranges, with a width.
+_Words = Callable[[Sequence[EditedRange], float | None], str]
+_WORDS: dict[str, _Words] = {
+    "zero": _zero_words,
+    "clamp": _clamp_words,
+    "smooth": _smooth_words,
+    **{direction: _monotone_words(direction) for direction in _DIRECTIONS},
+}
 
 
 def _range_words(place: EditedRange) -> str:

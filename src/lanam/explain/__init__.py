@@ -26,6 +26,7 @@ from lanam.explain.differences import Compared, Contrast, Difference
 from lanam.explain.portable import PortableModel, explain_portable
 from lanam.explain.printed import response_words, row_text
 from lanam.explain.rows import LocalExplanation, explain_local
+from lanam.explain.shape_tests import ShapeTest, shape_test
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import (
     MISSING,
@@ -53,6 +54,7 @@ __all__ = [
     "LocalExplanation",
     "PortableModel",
     "Shape",
+    "ShapeTest",
     "Surface",
     "SurfaceAxis",
     "SurvivalCurves",
@@ -68,4 +70,5 @@ __all__ = [
     "require_coverage",
     "response_words",
     "row_text",
+    "shape_test",
 ]

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from lanam.core.arrays import Array, IntArray, slices
+from lanam.core.arrays import Array, IntArray, fixed_point, slices
 from lanam.core.model.cones import Active, Inequalities, project
 from lanam.core.model.draws import JointRoot
 from lanam.core.terms.constraints import Constraint, inequalities
@@ -39,6 +39,8 @@ _SHOWN = 0.05
 
 #: Violations below this fraction of a function's size are rounding.
 _ROUNDING = 1e-13
+#: The same where tables were truncated to 24 bits: of models fitted without constraints.
+_TRUNCATION = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -121,16 +123,18 @@ class ConstrainedPosterior:
             axes = [term.entries.axes[term.features.index(feature)] for term in terms]
             matrices = inequalities(constraint, axes)
             parts = (term.along(feature, one) for term, one in zip(terms, matrices, strict=True))
-            rounding = _ROUNDING * max(self._size(members[k], widths) for k in own)
+            rounding = max(self._rounding(members[k], widths) for k in own)
             cone.append(Inequalities(tuple(within[k] for k in own), tuple(parts), rounding))
         root = np.linalg.cholesky(self.free_covariance[np.ix_(places, places)])
         return _Group(places, root, tuple(cone))
 
-    def _size(self, k: int, widths: Sequence[slice]) -> float:
-        """The largest value of a term, about: of its mean, and a standard deviation."""
+    def _rounding(self, k: int, widths: Sequence[slice]) -> float:
+        """The rounding of a term's largest value: of its mean, and a standard deviation."""
         table, place = self.terms[k].table, widths[k]
         spread = np.linalg.norm(table @ self.free_cholesky[self.terms[k].place], axis=1)
-        return float(np.max(np.abs(table @ self.free_mean[place]) + spread))
+        size = float(np.max(np.abs(table @ self.free_mean[place]) + spread))
+        truncated = np.array_equal(table, fixed_point(table))
+        return size * (_TRUNCATION if truncated else _ROUNDING)
 
     def project(self, points: Array, tol: float = _SETTLED_DRAW) -> Array:
         """The nearest constrained coordinates (r, M) that obey all constraints, exactly.
@@ -197,6 +201,12 @@ class ConstrainedPosterior:
         root = (vectors * np.sqrt(np.maximum(size, 0.0))) @ vectors.T
         half = root @ np.concatenate(numbers)
         return np.concatenate([half, -half], axis=1)
+
+    @property
+    def binds(self) -> bool:
+        """Whether any draw had violated a constraint."""
+        free = self.free_mean[:, None] + self._free_draws
+        return not np.array_equal(self.draws, free)
 
     def deviations_of(self, place: slice) -> Array | None:
         """The draws' deviations from the mean (r, M) in one of the terms; None for others."""

@@ -2,45 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, fixed_point, triangular_root
 from lanam.core.model.constrained import SETTLED, ConstrainedPosterior, ConstrainedTerm
+from lanam.core.model.editing import Region, within
 from lanam.core.model.fitted import FittedModel, FittedTerm, importance_at
 from lanam.core.terms.constraints import Constraint
+from lanam.core.terms.knots import Categories
+
+#: Tables are truncated to 24 bits.
+_LINEAR = 1e-4
 
 
 def constrain(model: FittedModel, constraints: Sequence[Constraint]) -> FittedModel:
-    """The model of one output whose functions obey the constraints, and so do their draws."""
-    known = () if model.constrained is None else model.constrained.constraints
+    """The model of one output whose functions obey further constraints, and so do their draws."""
+    model, known = _freed(model)
     posterior = constrained_posterior(model, (*known, *constraints))
     if posterior is None:
         return model
-    change = posterior.regression @ (posterior.mean - posterior.free_mean)
-    constrained = {term.place.start: term for term in posterior.terms}
+    model = _moved(model, posterior, posterior.mean - posterior.free_mean)
+    covariance = fixed_point(triangular_root(posterior.covariance()))
+    return replace(model, cov_cholesky=covariance, constrained=posterior)
+
+
+def _freed(model: FittedModel) -> tuple[FittedModel, tuple[Constraint, ...]]:
+    """The model without its constraints, and those to put on it again.
+
+    Constraints of columns that were edited since are not: the edit had the last word.
+    """
+    posterior = model.constrained
+    if posterior is None:
+        return model, ()
+    tables = {
+        place.start: term.table for term, place in zip(model.terms, model.blocks, strict=True)
+    }
+    edited = {
+        feature
+        for term in posterior.terms
+        if tables[term.place.start] is not term.table
+        for feature in term.features
+    }
+    model = _moved(model, posterior, posterior.free_mean - posterior.mean, but=edited)
+    kept = tuple(each for each in posterior.constraints if each.feature not in edited)
+    return replace(model, cov_cholesky=posterior.free_cholesky, constrained=None), kept
+
+
+def _moved(
+    model: FittedModel, posterior: ConstrainedPosterior, by: Array, but: Collection[int] = ()
+) -> FittedModel:
+    """The model with other means of the constrained coordinates (r,), and what follows of the others."""
+    change = posterior.regression @ by
     terms = []
     for term, place in zip(model.terms, model.blocks, strict=True):
         mean = term.mean + term.table @ change[place]
         if term.coupling is not None:
             mean = mean + term.coupling @ change
-        if term.active and place.start in constrained:
-            # Of the coordinates alone, as its draws are: what rounding adds might violate a constraint.
-            own = np.searchsorted(posterior.places, place.start) + np.arange(
-                place.stop - place.start
-            )
-            mean = term.table @ posterior.mean[own]
+        mean = term.mean if set(but) & set(term.features) else mean
         importance = importance_at(term, term.data_mass, mean)
         terms.append(replace(term, mean=mean, importance=importance))
-    return replace(
-        model,
-        intercept=model.intercept + float(change[-1]),
-        terms=tuple(terms),
-        cov_cholesky=fixed_point(triangular_root(posterior.covariance())),
-        constrained=posterior,
+    return replace(model, intercept=model.intercept + float(change[-1]), terms=tuple(terms))
+
+
+def make_monotone(
+    model: FittedModel, index: int, region: Region, direction: int
+) -> tuple[FittedModel, NDArray[np.bool_]]:
+    """The model with a monotone column between two values, and the main effect's entries there.
+
+    A ``direction`` of 0 is that from the curve's lower to its upper end.
+    """
+    term, nothing = model.terms[index], np.zeros(len(model.terms[index].mean), dtype=bool)
+    assert term.entries is not None
+    (axis,) = term.entries.axes
+    order = axis.entry_of if isinstance(axis, Categories) else np.arange(len(axis.values))
+    chosen = order[within(axis, region)[order]]
+    if len(chosen) < 2:
+        return model, nothing
+    sign = direction or (1 if term.mean[chosen[-1]] >= term.mean[chosen[0]] else -1)
+    changed = constrain(model, [Constraint(term.features[0], sign, 0, region.low, region.high)])
+    if changed.constrained is None or not changed.constrained.binds:
+        return model, nothing
+    edited = nothing.copy()
+    edited[chosen] = True
+    terms = list(changed.terms)
+    terms[index] = replace(
+        terms[index], edited=edited if term.edited is None else edited | term.edited
     )
+    return replace(changed, terms=tuple(terms)), edited
 
 
 def constrained_posterior(
@@ -67,6 +119,12 @@ def constrained_posterior(
         mean=np.empty(0),
     )
     return replace(free, mean=free.project(free.free_mean[:, None], SETTLED)[:, 0])
+
+
+def is_linear(term: FittedTerm) -> bool:
+    """Whether a term's mean is a function of its coordinates: that of a trained network need not be."""
+    rest = term.mean - term.table @ _coordinates(term)
+    return bool(np.linalg.norm(rest) <= _LINEAR * np.linalg.norm(term.mean))
 
 
 def _coordinates(term: FittedTerm) -> Array:

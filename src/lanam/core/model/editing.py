@@ -100,7 +100,7 @@ def smooth(
         region = replace(region, low=max(region.low, first), high=min(region.high, last))
     finer = _refined(axis, region)
     entries = finer.entries
-    span = np.flatnonzero(_within(entries, region))
+    span = np.flatnonzero(within(entries, region))
     edited = np.zeros(len(entries), dtype=bool)
     edited[span[1:-1]] = True
     if not edited.any():  # two points are on a line already
@@ -269,7 +269,7 @@ def _with_tail(entries: Any, reads: Matrix, places: IntArray, n_tail: int) -> _F
     return _Finer(entries, reads, np.r_[places, len(entries) - n_tail + np.arange(n_tail)])
 
 
-def _within(axis: Knots | Levels | Categories, region: Region) -> Mask:
+def within(axis: Knots | Levels | Categories, region: Region) -> Mask:
     """The values' entries that belong to a region."""
     if isinstance(axis, Categories):
         chosen = np.zeros(axis.n_own + 2, dtype=bool)
@@ -289,7 +289,7 @@ def _within(axis: Knots | Levels | Categories, region: Region) -> Mask:
 
 def _chosen(axis: Knots | Levels | Categories, region: Region) -> Mask:
     """All entries that belong to a region."""
-    values = _within(axis, region)
+    values = within(axis, region)
     missing = [region.missing] if axis.missing else []
     others = [] if isinstance(axis, Knots) else [region.others]
     return np.concatenate([values, np.array([*missing, *others], dtype=bool)])
@@ -307,9 +307,9 @@ def _nearest(axis: Knots | Levels | Categories, region: Region) -> IntArray:
         values[axis.points < region.low / axis.scale] = first
         values[axis.points > region.high / axis.scale] = last
         return entries
-    within = np.flatnonzero(_within(axis, region))
-    if len(within):
-        values[:] = np.clip(values, within[0], within[-1])
+    inside = np.flatnonzero(within(axis, region))
+    if len(inside):
+        values[:] = np.clip(values, inside[0], inside[-1])
     return entries
 
 
