@@ -122,9 +122,8 @@ def shape_tests(options: Options) -> str:
             for seed in range(options.seeds):
                 rng = np.random.default_rng(seed)
                 x = rng.uniform(size=200)
-                model = LANAMRegressor(interactions=0).fit(
-                    {"x": x}, function(x) + rng.normal(size=200)
-                )
+                y = function(x) + rng.normal(size=200)
+                model = LANAMRegressor(interactions=0).fit(pd.DataFrame({"x": x}), y)
                 if model.terms_[0].active:
                     test = model.test_shape("x", "increasing")
                     odds = test.probability / (1.0 - test.probability)
