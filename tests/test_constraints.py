@@ -8,7 +8,6 @@ import pytest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
-from lanam.core.model import scoring
 from lanam.errors import InputError
 
 
@@ -115,15 +114,24 @@ class TestObeys:
 
 
 class TestConsistent:
-    def test_bands_are_of_the_draws(self, data, fitted):
+    def test_bands_have_the_free_width(self, data):
+        X, y = data
+        arguments = {"interactions": 0, "level_effects": False, "noise": "constant"}
+        free = LANAMRegressor(**arguments).fit(X[["a", "b"]], y)
+        bound = LANAMRegressor(monotonic_cst={"a": -1}, **arguments).fit(X[["a", "b"]], y)
+        before, after = (model.explain_global()["a"] for model in (free, bound))
+        np.testing.assert_allclose(after.std, before.std, rtol=1e-5)
+        limits = before.largest_deviations, after.largest_deviations
+        np.testing.assert_allclose(*limits, atol=2e-4)  # of four digits
+        assert np.ptp(after.mean) < np.ptp(before.mean)
+
+    def test_questions_are_answered_from_draws_that_obey(self, fitted):
         curve = fitted.explain_global()["a"]
-        grid = along(data[0], "a", curve.values[curve.inside])[: curve.inside.sum()]
-        own = [k for k, term in enumerate(fitted.terms_) if term.name == "a"]
-        rng = np.random.default_rng(0)
-        columns = fitted._columns(grid)
-        drawn = scoring.sample_links(fitted._model, columns, 2000, rng, own)
-        spread = np.sqrt(np.mean((drawn - curve.mean[curve.inside]) ** 2, axis=0))
-        np.testing.assert_allclose(spread, curve.std[curve.inside], rtol=0.2)
+        inside = curve.posterior.at(np.flatnonzero(curve.inside))
+        draws = curve.mean[curve.inside, None] + inside.draws(100)[0]
+        assert np.diff(draws, axis=0).min() > -1e-10
+        assert curve.peak().probability_lowest == 0.0
+        assert not curve.falling()
 
     def test_means_are_those_of_terms(self, data, fitted):
         terms = fitted.intercept_ + fitted.predict_terms(data[0]).sum(axis=1)

@@ -99,24 +99,6 @@ def fixed_point(matrix: Array) -> Array:
     return np.ascontiguousarray(np.ldexp(np.trunc(np.ldexp(matrix, -units)), units) + 0.0)
 
 
-def triangular_root(covariance: Array) -> Array:
-    """A lower triangular ``F`` with ``covariance = F F'``.
-
-    Computed from the correlations, because the intercept has another unit than the other coordinates. The
-    row of what is certain is zero.
-    """
-    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    scale[scale == 0.0] = 1.0
-    correlation = covariance / np.outer(scale, scale)
-    try:
-        root = np.linalg.cholesky(correlation)
-    except np.linalg.LinAlgError:  # singular to rounding: slower, but stable
-        size, vectors = np.linalg.eigh(correlation)
-        factor = vectors * np.sqrt(np.maximum(size, 0.0))
-        root = np.asarray(np.linalg.qr(factor.T, mode="r")).T
-    return np.asarray(scale[:, None] * root)
-
-
 def unit_exponents(matrix: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Exponents of rows and of columns, which add up to those of the numbers' units."""
     rows = np.frexp(np.max(np.abs(matrix), axis=1, initial=0.0))[1]

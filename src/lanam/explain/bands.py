@@ -140,7 +140,7 @@ def importance_std(model: FittedModel, index: int) -> float:
     term = model.terms[index]
     if not term.active:
         return 0.0
-    chunks = joint_root(model, index).in_chunks(draw_count(len(term.mean)))
+    chunks = joint_root(model, index).free.in_chunks(draw_count(len(term.mean)))
     parts = (_importances(term, part, draws) for part, draws in chunks)
     return _deviation(term, sum(parts, np.zeros(1)))
 
@@ -167,7 +167,7 @@ def importance_and_largest_deviations(
         return 0.0, _largest_of_dropped(term, std)
     precision = inverse_std(std, within)
     importances, largest = np.zeros(1), np.zeros(1)
-    for part, draws in joint_root(model, index).in_chunks(draw_count(len(std))):
+    for part, draws in joint_root(model, index).free.in_chunks(draw_count(len(std))):
         importances = importances + _importances(term, part, draws)
         standard = np.abs(draws, out=draws)
         standard *= precision[:, part, None]

@@ -33,7 +33,6 @@ def write_constrained(
     if posterior is None:
         return {}
     arrays["constrained mean"], arrays["free mean"] = posterior.mean, posterior.free_mean
-    put_matrix(arrays, "free root", posterior.free_cholesky, triangle=True)
     starts = [place.start for place in model.blocks]
     terms = []
     for term in posterior.terms:
@@ -78,12 +77,11 @@ def read_constrained(
     starts = [term.place.start for term in terms]
     require(bool(terms) and starts == sorted(set(starts)), what)
     width = sum(term.table.shape[1] for term in terms)
-    size = len(model.cov_cholesky)
     posterior = ConstrainedPosterior(
         constraints=constraints,
         terms=tuple(terms),
         free_mean=arrays.take("free mean", "f8", (width,), LARGEST),
-        free_cholesky=arrays.take_matrix("free root", (size, size), triangle=True),
+        cov_cholesky=model.cov_cholesky,
         mean=arrays.take("constrained mean", "f8", (width,), LARGEST),
     )
     require(_is_usable(posterior), what)

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, fixed_point, slices, triangular_root
+from lanam.core.arrays import Array, fixed_point, slices
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Dropped
@@ -107,6 +107,22 @@ def _beyond(problem: Problem, state: State, solution: Solution) -> float:
     if problem.n_rows is not None or solution.regression is None:
         return 0.0
     return (state.noise - 1.0) * solution.regression[1].log_likelihood
+
+
+def triangular_root(covariance: Array) -> Array:
+    """A lower triangular ``F`` with ``covariance = F F'``.
+
+    Computed from the correlations, because the intercept has another unit than the other coordinates.
+    """
+    scale = np.sqrt(np.diag(covariance))
+    correlation = covariance / np.outer(scale, scale)
+    try:
+        root = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:  # singular to rounding: slower, but stable
+        size, vectors = np.linalg.eigh(correlation)
+        factor = vectors * np.sqrt(np.maximum(size, 0.0))
+        root = np.asarray(np.linalg.qr(factor.T, mode="r")).T
+    return np.asarray(scale[:, None] * root)
 
 
 def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:

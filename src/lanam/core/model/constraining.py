@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, fixed_point, triangular_root
+from lanam.core.arrays import Array
 from lanam.core.model.constrained import SETTLED, ConstrainedPosterior, ConstrainedTerm
 from lanam.core.model.editing import Region, within
 from lanam.core.model.fitted import FittedModel, FittedTerm, importance_at
@@ -26,8 +26,7 @@ def constrain(model: FittedModel, constraints: Sequence[Constraint]) -> FittedMo
     if posterior is None:
         return model
     model = _moved(model, posterior, posterior.mean - posterior.free_mean)
-    covariance = fixed_point(triangular_root(posterior.covariance()))
-    return replace(model, cov_cholesky=covariance, constrained=posterior)
+    return replace(model, constrained=posterior)
 
 
 def _freed(model: FittedModel) -> tuple[FittedModel, tuple[Constraint, ...]]:
@@ -49,7 +48,7 @@ def _freed(model: FittedModel) -> tuple[FittedModel, tuple[Constraint, ...]]:
     }
     model = _moved(model, posterior, posterior.free_mean - posterior.mean, but=edited)
     kept = tuple(each for each in posterior.constraints if each.feature not in edited)
-    return replace(model, cov_cholesky=posterior.free_cholesky, constrained=None), kept
+    return replace(model, constrained=None), kept
 
 
 def _moved(
@@ -115,7 +114,7 @@ def constrained_posterior(
             if term.entries is not None
         ),
         free_mean=np.concatenate([_coordinates(term) for term, _ in terms]),
-        free_cholesky=model.cov_cholesky,
+        cov_cholesky=model.cov_cholesky,
         mean=np.empty(0),
     )
     return replace(free, mean=free.project(free.free_mean[:, None], SETTLED)[:, 0])

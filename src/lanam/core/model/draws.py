@@ -52,6 +52,11 @@ class JointRoot:
             own_variance=None if own is None else own[entries],
         )
 
+    @property
+    def free(self) -> JointRoot:
+        """The same without constraints: bands are of its width."""
+        return replace(self, projected=None)
+
     def std(self) -> Array:
         """Standard deviations (C, B)."""
         variances = np.square(self.table @ self.factors).sum(axis=2)

@@ -326,9 +326,8 @@ def held_table(term: FittedTerm) -> Array:
 def coordinate_draws(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Array:
     """Posterior draws of all coordinates (R + 1, n_samples), relative to the means."""
     normal = rng.standard_normal((len(model.cov_cholesky), n_samples))
-    if model.constrained is None:
-        return np.asarray(model.cov_cholesky @ normal)
-    return model.constrained.deviations(model.constrained.free_cholesky @ normal)
+    draws = np.asarray(model.cov_cholesky @ normal)
+    return draws if model.constrained is None else model.constrained.deviations(draws)
 
 
 def sample_links(
