@@ -8,6 +8,7 @@ import pytest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival
+from lanam.editing import edit_words
 from lanam.errors import InputError
 
 
@@ -200,6 +201,58 @@ class TestConsistent:
         listed = LANAMRegressor(monotonic_cst=np.array([0, -1]), **arguments).fit(X[["a", "b"]], y)
         X = X[["a", "b"]]
         np.testing.assert_array_equal(named.predict(X), listed.predict(X))
+
+
+@pytest.fixture(scope="module")
+def free(data):
+    return LANAMRegressor(interactions=[("a", "b")], level_effects=False).fit(*data)
+
+
+class TestEdits:
+    def test_a_range_becomes_monotone(self, data, free):
+        edited = free.edit_term("c", "increasing", low=-0.5, high=0.5, reason="known")
+        values = np.linspace(-0.5, 0.5, 60)
+        falls = steps(edited, data[0], "c", values)
+        size = np.ptp(free.explain_global()["c"].mean)
+        assert falls.min() > -1e-5 * size  # tables of free fits have six digits
+        assert steps(free, data[0], "c", values).min() < -0.01 * size
+        record = edited.edits_[0]
+        assert (record["action"], record["where"][0]["low"]) == ("increasing", -0.5)
+        words = "c: increasing from -0.5 to 0.5"
+        assert edit_words(record).startswith(words)
+        curve = edited.explain_global()["c"]
+        assert curve.edited.tolist() == ((curve.values >= -0.5) & (curve.values <= 0.5)).tolist()
+
+    def test_the_direction_of_the_curve(self, free):
+        edited = free.edit_term("a", "monotone")
+        rising = free.edit_term("a", "increasing")
+        np.testing.assert_array_equal(
+            edited.explain_global()["a"].mean, rising.explain_global()["a"].mean
+        )
+
+    def test_one_after_the_other_is_both_at_once(self, data, free):
+        one = free.edit_term("a", "increasing").edit_term("c", "decreasing")
+        other = free.edit_term("c", "decreasing").edit_term("a", "increasing")
+        np.testing.assert_allclose(one.predict(data[0]), other.predict(data[0]), atol=2e-3)
+        assert steps(one, data[0], "a", TestObeys.POINTS).min() > -1e-4
+
+    def test_a_later_edit_has_the_last_word(self, data, free):
+        zero = free.edit_term("a", "increasing").edit_term("a", "zero", low=0.2)
+        edited = zero.edit_term("c", "decreasing")
+        curve = edited.explain_global()["a"]
+        assert not curve.mean[curve.values > 0.21].any()
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "message"),
+        [
+            ("a x b", {}, "is a pairwise interaction: name a column"),
+            ("stage", {}, "have no order: fit with their order"),
+            ("a", {"low": 0.9, "high": 0.1}, "is above high"),
+        ],
+    )
+    def test_errors(self, free, name, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            free.edit_term(name, "increasing", **arguments)
 
 
 class TestErrors:

@@ -63,10 +63,10 @@ class TestInequalities:
         (matrix,) = inequalities(Constraint(0, monotone=1), [stages])
         assert matrix.tolist() == [[-1.0, 1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 1.0, 0.0, 0.0]]
 
-    def test_of_a_range_only_its_knots(self):
+    def test_of_a_range_its_ends_and_knots(self):
         axis = knots([0.0, 1.0, 2.0, 3.0])
         (matrix,) = inequalities(Constraint(0, monotone=1, low=0.5, high=2.0), [axis])
-        assert matrix.tolist() == [[0.0, -1.0, 1.0, 0.0]]
+        assert matrix.tolist() == [[-0.5, 0.5, 0.0, 0.0], [0.0, -1.0, 1.0, 0.0]]
 
 
 class TestProjection:

@@ -43,9 +43,12 @@ def inequalities(constraint: Constraint, axes: Sequence[Entries]) -> list[Array]
     They have a row per inequality, in one order for all terms, and a column per entry.
     """
     points = _points(axes)
-    within = (points >= constraint.low) & (points <= constraint.high)
-    differences = _differences(points[within], constraint)
-    return [differences @ _reads(axis, points[within]) for axis in axes]
+    if isinstance(axes[0], Knots):  # the ends of the range lie between two knots
+        ends = np.clip([constraint.low, constraint.high], points[0], points[-1])
+        points = np.union1d(points, ends)
+    points = points[(points >= constraint.low) & (points <= constraint.high)]
+    differences = _differences(points, constraint)
+    return [differences @ _reads(axis, points) for axis in axes]
 
 
 def _points(axes: Sequence[Entries]) -> Array:
