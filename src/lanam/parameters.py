@@ -235,7 +235,10 @@ class RegressorParameters(Parameters):
 
 
 #: Parameters that say what is known of columns, which a file can hold (``lanam fit --spec``).
-KNOWLEDGE = ("cyclic", "linear", "ordered", "keep", "exclude_pairs", "by", "random_slopes")
+KNOWLEDGE = (
+    *("monotonic_cst", "shape_cst"),
+    *("cyclic", "linear", "ordered", "keep", "exclude_pairs", "by", "random_slopes"),
+)
 
 #: The paper's settings where they are not the defaults, for ``LANAMRegressor.paper``.
 PAPER: Mapping[str, Any] = {

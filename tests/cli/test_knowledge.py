@@ -25,6 +25,7 @@ OPTIONS = (
     *("--cyclic", "hour=24", "--linear", "weight", "--ordered", "stage=I,II,III"),
     *("--ordered", "grade=1,2,3", "--random-slopes", "time:patient", "--by", "weight=stage"),
     *("--keep", "weight,time", "--exclude-pairs", "hour:stage,hour:time"),
+    *("--monotone", "grade=+"),
 )
 
 SPEC = """
@@ -33,6 +34,7 @@ keep = ["weight", "time"]
 exclude_pairs = [["hour", "stage"], ["hour", "time"]]
 random_slopes = [["time", "patient"]]
 cyclic = {hour = 24}
+monotonic_cst = {grade = 1}
 by = {weight = "stage"}
 
 [ordered]
@@ -41,6 +43,7 @@ grade = [1, 2, 3]
 """
 
 EXPECTED = {
+    "monotonic_cst": {"grade": 1},
     "cyclic": {"hour": 24},
     "linear": ["weight"],
     "ordered": {"stage": ["I", "II", "III"], "grade": [1, 2, 3]},
@@ -117,6 +120,8 @@ def test_whole_groups_are_held_out(lanam, table):
             ("--cyclic", "hour"),
             "--cyclic 'hour' is not valid: use a column and its period, such as",
         ),
+        (("--monotone", "time=up"), "--monotone time=up: the direction is + or -"),
+        (("--shape", "time=round"), "--shape"),
         (("--cyclic", "hour=day"), "--cyclic hour=day: the period is not a number"),
         (
             ("--cyclic", "hours=24"),

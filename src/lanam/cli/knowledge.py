@@ -34,7 +34,10 @@ def _of_options(
 ) -> dict[str, Any]:
     periods = _settings(request.cyclic, "cyclic", names)
     orders = _settings(request.ordered, "ordered", names, whole=True)
+    signs = _settings(request.monotonic_cst, "monotonic_cst", names)
     found = {
+        "monotonic_cst": {name: _sign(text, name) for name, text in signs.items()},
+        "shape_cst": _settings(request.shape_cst, "shape_cst", names),
         "cyclic": {name: _number(text, name) for name, text in periods.items()},
         "linear": split_names(request.linear, names, FLAGS["linear"]),
         "ordered": {name: _categories(text, types.get(name)) for name, text in orders.items()},
@@ -65,10 +68,19 @@ def _settings(
 
 
 _EXAMPLES = {
+    "monotonic_cst": "use a column and + or -, such as age=+",
+    "shape_cst": "use a column and convex or concave, such as dose=concave",
     "cyclic": "use a column and its period, such as hour=24",
     "ordered": "use a column and its categories in order, such as stage=I,II,III",
     "by": "use a column and that of the groups, such as dose=treatment",
 }
+
+
+def _sign(text: str, column: str) -> int:
+    signs = {"+": 1, "1": 1, "+1": 1, "-": -1, "-1": -1, "0": 0}
+    if text not in signs:
+        raise UsageError(f"{FLAGS['monotonic_cst']} {column}={text}: the direction is + or -")
+    return signs[text]
 
 
 def _number(text: str, column: str) -> float:

@@ -230,6 +230,18 @@ class FitRequest(TableRequest):
         "Seconds after which the search for interactions ends, with those found until then.",
         check=_seconds,
     )
+    monotonic_cst: list[str] | None = _option(
+        None,
+        "COLUMN=SIGN",
+        "Columns whose effects rise (+) or fall (-): age=+,income=-.",
+        "--monotone",
+    )
+    shape_cst: list[str] | None = _option(
+        None,
+        "COLUMN=SHAPE",
+        "Columns whose effects are convex or concave: dose=concave.",
+        "--shape",
+    )
     cyclic: list[str] | None = _option(
         None, "COLUMN=PERIOD", "Columns of cyclic quantities, and their periods: hour=24,month=12."
     )
