@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold
 
+from benchmarks import known_columns
 from benchmarks.environment import describe, say
 
 Options = argparse.Namespace
@@ -199,6 +200,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "monotone": ("Increasing functions", monotone),
     "shape_tests": ("Tests of shapes, 200 rows", shape_tests),
     "tables": ("Real tables under constraints", tables),
+    **known_columns.SECTIONS,
 }
 
 

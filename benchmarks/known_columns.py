@@ -1,7 +1,6 @@
 """Cycles and groups: does it help to know them, and are bands of groups' curves right?
 
-``python -m benchmarks.known_columns --data DIR`` runs all sections, or those of ``--parts``, and writes a
-table of each to ``--out``. mgcv is beside where R is installed.
+Sections of ``benchmarks.knowledge``; mgcv is beside where R is installed.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import argparse
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import KFold
 
 from benchmarks.data.frames import load_raw
-from benchmarks.environment import describe, say
+from benchmarks.environment import say
 from benchmarks.trust import mgcv
 
 Options = argparse.Namespace
@@ -192,27 +190,3 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "cycles": ("Cyclic hours and months", cycles),
     "groups": ("Curves of groups", groups),
 }
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run and report."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.known_columns", description=__doc__)
-    add = parser.add_argument
-    add("--parts", default=",".join(SECTIONS), help="comma-separated")
-    add("--data", type=Path, help="folder of the real tables")
-    add("--seeds", type=int, default=20)
-    add("--out", type=Path, default=Path("results") / "knowledge")
-    options = parser.parse_args(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    conditions = f"{options.seeds} seeds. {describe(1, ('numpy', 'scipy'))}"
-    for part in options.parts.split(","):
-        title, section = SECTIONS[part]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            text = f"## {title}\n\n{section(options)}\n\n{conditions}\n"
-        (options.out / f"{part}.md").write_text(text, encoding="utf-8")
-        print(text)
-
-
-if __name__ == "__main__":
-    main()

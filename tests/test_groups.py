@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival, load
-from lanam.core.fit import prepare
+from lanam.core.fit import joint
 from lanam.core.model.scoring import link_moments
 from lanam.errors import InputError
 
@@ -174,7 +174,7 @@ class TestCurves:
 
 class TestManyGroups:
     def test_the_rarest_share_the_common_line_with_the_band_of_an_unseen_group(self, monkeypatch):
-        monkeypatch.setattr(prepare, "_MOST_LINES", 30)
+        monkeypatch.setattr(joint, "_MOST_LINES", 30)
         data = Hospitals(n_groups=60)
         with pytest.warns(UserWarning, match="of the 60 groups of column 'patient' the 30 largest"):
             model = LANAMRegressor(interactions=0, **SLOPES).fit(data.X, data.y)
