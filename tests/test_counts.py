@@ -72,20 +72,23 @@ class TestRates:
         rate = (weight @ y) / (weight @ hours)
         # The core stops within 1e-8 of its optimum.
         assert model.intercept_ == pytest.approx(np.log(rate), abs=1e-8)
-        # The dispersion is the deviance by the degrees of freedom.
-        deviance = 2.0 * (xlogy(y, y / (rate * hours)) - y + rate * hours)
-        dispersion = weight @ deviance / (weight.sum() - 1.0)
+        # The dispersion is Pearson's statistic by the degrees of freedom.
+        expected = rate * hours
+        dispersion = weight @ ((y - expected) ** 2 / expected) / (weight.sum() - 1.0)
         assert model.dispersion_ == pytest.approx(dispersion, rel=1e-6)
         # The posterior of the logarithm is as narrow as the events are many.
         interval = np.log(model.predict_interval(X[:1], coverage=0.5, kind="mean"))
         spread = norm.ppf(0.75) * np.sqrt(dispersion / (weight @ y))
         # The dispersion is estimated, the variance of its logarithm 2 by the sum of the weights.
         spread *= np.sqrt(1.0 + 0.5 / weight.sum())
+        # (That variance is from the deviance.)
         np.testing.assert_allclose(
-            interval[0], np.log(rate) + spread * np.array([-1.0, 1.0]), rtol=1e-6
+            interval[0], np.log(rate) + spread * np.array([-1.0, 1.0]), rtol=1e-5
         )
         # With a flat prior of the intercept the evidence is the likelihood at its best, with the
-        # deviance divided by the dispersion (extended quasi-likelihood).
+        # deviance divided by its own dispersion (extended quasi-likelihood).
+        deviance = 2.0 * (xlogy(y, y / expected) - y + expected)
+        dispersion = weight @ deviance / (weight.sum() - 1.0)
         expected = weight @ (
             poisson.logpmf(y, rate * hours)
             + 0.5 * deviance * (1.0 - 1.0 / dispersion)

@@ -19,7 +19,12 @@ from lanam.core.fit import robust
 from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.beyond import run_out
 from lanam.core.fit.diagnostics import diagnose
-from lanam.core.fit.first_stage import first_stage, refit_noise, resumed_stage
+from lanam.core.fit.first_stage import (
+    first_stage,
+    refit_noise,
+    resumed_stage,
+    with_lower_dispersion,
+)
 from lanam.core.fit.margins import dropped_variances
 from lanam.core.fit.prepare import COLUMN_WIDTH, OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
@@ -148,8 +153,11 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run)
-        quick = _hurried(stage)
+        quick, fit = _hurried(stage), stage
+        stage = fit if prepared.solver.trained else with_lower_dispersion(fit)
         solution = run.prepared.solver.solution(stage.problem, stage.state, quick=quick)
+        if stage is not fit:
+            solution = replace(solution, evidence=fit.state.evidence)
         solution = run_out(stage.problem, stage.state, solution, options.knowledge.curved)
     diagnostics, bands = _diagnosed(stage, run, solution, rng)
     dropped = [unused(*item) for item in prepared.unused.items()]
