@@ -23,6 +23,7 @@ from lanam.core.model.mixtures import GAUSSIAN as NORMAL
 from lanam.core.model.mixtures import Mixture
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows
+from lanam.core.terms.knowledge import NOTHING
 from lanam.families import (
     BINOMIAL,
     GAMMA,
@@ -136,6 +137,7 @@ def better_than_gaussian(
     columns = np.asfortranarray(sample.columns[some][:, used])
     n_levels = [rows.schema.n_levels[k] for k in used]
     quick = replace(_simple(options), level_effects=False, noise=False, tol=0.5, max_iter=20)
+    quick = replace(quick, knowledge=NOTHING)  # which numbers all columns
 
     y, weight = sample.response[some], sample.weight[some]
     mean = scoring.link_mean(model, sample.columns[some])

@@ -60,9 +60,9 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         As in :class:`LANAMRegressor`.
     categorical_features, monotonic_cst, shape_cst
         As in :class:`LANAMRegressor`; constraints are on the log-odds of two or ordinal classes.
-    cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots
+    cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, spatial
         As in :class:`LANAMRegressor`.
-    max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
+    max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes

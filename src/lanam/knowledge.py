@@ -37,6 +37,7 @@ _WHAT = {
     "ordered": "an order",
     "by": "a curve by group",
     "random_slopes": "a line by group",
+    "spatial": "a surface",
 }
 
 
@@ -47,7 +48,7 @@ def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowle
     --------
     >>> read_knowledge({"cyclic": {"hour": 24}, "keep": ["age"]}, ["age", "hour"])
     Knowledge(cyclic=((1, 24.0),), linear=(), ordered=(), keep=(0,), excluded=(), by=(), slopes=(),
-              constraints=())
+              constraints=(), spatial=())
     >>> read_knowledge({"linear": ["wieght"]}, ["weight", "age"])
     Traceback (most recent call last):
         ...
@@ -69,8 +70,12 @@ def read_knowledge(arguments: Mapping[str, Any], names: Sequence[str]) -> Knowle
     curves = tuple(by.items())
     _require_once(curves, slopes, excluded, names)
     constraints = read_constraints(arguments, periods, names)
+    shaped = {"cyclic": periods, "linear": linear, "ordered": orders, "keep": keep, "by": by}
+    shaped |= {"random_slopes": [line for line, _ in slopes]}
+    shaped |= {"monotonic_cst": [one.feature for one in constraints]}
+    spatial = _read_spatial(arguments, shaped, names)
     settings = tuple(periods.items()), linear, tuple(orders), keep, excluded
-    return Knowledge(*settings, curves, slopes, constraints)
+    return Knowledge(*settings, curves, slopes, constraints, spatial)
 
 
 def require_networks(options: Options) -> None:
@@ -84,6 +89,7 @@ def require_networks(options: Options) -> None:
         "keep": known.keep,
         "by": known.by,
         "random_slopes": known.slopes,
+        "spatial": known.spatial,
     }
     for argument, columns in given.items():
         if not columns:
@@ -121,6 +127,7 @@ def require_fitting(known: Knowledge, schema: Schema) -> None:
         ("random_slopes", [line for line, _ in known.slopes], NUMERIC),
         ("random_slopes", [group for _, group in known.slopes], CATEGORICAL),
         ("shape_cst", sorted(known.curved), NUMERIC),
+        ("spatial", [coordinate for pair in known.spatial for coordinate in pair], NUMERIC),
     ):
         require_kind(columns, kind, schema, argument, _WHAT[argument])
     require_order(known, schema)
@@ -202,8 +209,34 @@ def _require_one_shape(by_argument: Mapping[str, Any], names: Sequence[str]) -> 
             seen[index] = argument
 
 
+def _read_spatial(
+    arguments: Mapping[str, Any], shaped: Mapping[str, Any], names: Sequence[str]
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of coordinates; a column is one of one surface, and nothing else is known of it."""
+    pairs = read_pairs_of(arguments.get("spatial"), "spatial", names, "[('longitude', 'latitude')]")
+    seen = {index: argument for argument, columns in shaped.items() for index in columns}
+    for index in (coordinate for pair in pairs for coordinate in pair):
+        if index in seen:
+            known = seen[index]
+            other = "has two surfaces of" if known == "spatial" else f"and {{{known}}} both name"
+            raise InputError(
+                f"{{argument}} {other} the column {{column!r}}",
+                "a coordinate has one surface, and no curve: leave it out of one of them",
+                argument="spatial",
+                column=names[index],
+            )
+        seen[index] = "spatial"
+    surfaces = tuple((min(pair), max(pair)) for pair in pairs)
+    why = "which {spatial} has as a surface"
+    _require_none_excluded(arguments.get("interactions"), surfaces, names, why)
+    return surfaces
+
+
 def _require_none_excluded(
-    interactions: Any, excluded: Sequence[tuple[int, int]], names: Sequence[str]
+    interactions: Any,
+    excluded: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    why: str = "which {exclude_pairs} excludes",
 ) -> None:
     """No pair is both asked for and excluded."""
     asked = plain(interactions)
@@ -215,7 +248,7 @@ def _require_none_excluded(
         if pair is not None:
             first, second = pair
             raise InputError(
-                "{argument} has the pair {pair!r}, which {exclude_pairs} excludes",
+                f"{{argument}} has the pair {{pair!r}}, {why}",
                 "leave it out of one of them",
                 argument="interactions",
                 value=interactions,

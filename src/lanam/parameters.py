@@ -215,6 +215,7 @@ class Parameters:
     exclude_pairs: Any = None
     by: Any = None
     random_slopes: Any = None
+    spatial: Any = None
     max_knots: int = field(default=256, metadata=integer(16))
     max_iter: int = field(default=100, metadata=integer(1))
     tol: float = field(default=0.05, metadata=_read(read_number))

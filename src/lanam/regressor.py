@@ -180,6 +180,10 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     random_slopes : sequence of pairs of columns, default=None
         The same with straight lines, for example ``[("time", "patient")]``: a line in time for each
         patient, beside the patients' effects (random intercepts).
+    spatial : sequence of pairs of columns, default=None
+        Coordinates, for example ``[("longitude", "latitude")]``: two numeric columns with one surface and
+        no curves. It is alike in all directions, so both must have the same unit; its roughness is chosen
+        by evidence, and it is as fine as the rows allow. Either may still interact with other columns.
     max_knots : int, default=256
         Number of grid points at which the function of a column is tabulated if it has more distinct values.
     max_iter : int, default=100

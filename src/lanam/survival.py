@@ -72,9 +72,9 @@ class LANAMSurvival(SurvivalParameters, HazardPredictions):
         Of the solver "adam", and without effect here.
     monotonic_cst, shape_cst
         As in :class:`LANAMRegressor`; constraints are on the log hazard.
-    cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, max_knots, max_iter, tol, n_restarts
+    cyclic, linear, ordered, keep, exclude_pairs, by, random_slopes, spatial, max_knots, max_iter, tol
         As in :class:`LANAMRegressor`.
-    memory, n_jobs, random_state, verbose
+    n_restarts, memory, n_jobs, random_state, verbose
         As in :class:`LANAMRegressor`.
 
     Attributes

@@ -221,6 +221,11 @@ class FitRequest(TableRequest):
         least=1,
         most=3,
     )
+    spatial: str | None = _option(
+        None,
+        "PAIRS",
+        "Coordinates in the same unit, which have one surface in place of curves: longitude:latitude.",
+    )
     max_pairs: int = _option(
         DEFAULTS.max_pairs, "N", "The most pairs, and the most triples, that auto adds.", least=1
     )

@@ -19,6 +19,7 @@ from lanam.explain.values import OnLinkScale, Values, cell_words
 
 #: InterpretML's names for kinds of terms.
 _TYPES = {"smooth": "continuous", "pair": "interaction", "interaction": "interaction"}
+_TYPES |= {"spatial": "interaction"}
 
 #: Bins of the histogram of the data; InterpretML labels each.
 _BINS = 12

@@ -44,7 +44,7 @@ class Term(PlainData):
         (``"a x b (interaction)"`` if a column is named "a x b").
     kind
         ``"smooth"``, ``"categorical"``, ``"level"`` (per-value effects of a numeric column), ``"pair"`` or
-        ``"interaction"`` (of more than two columns).
+        ``"interaction"`` (of more than two columns), ``"spatial"`` (a surface of two coordinates).
     features, feature_names, feature_kinds
         Indices, names and kinds (``"numeric"`` or ``"categorical"``) of the term's columns.
     status, active
@@ -295,7 +295,8 @@ class Surface(TabulatedTerm):
     """An interaction with its function: the joint effect of its columns beyond their lower-order effects.
 
     The function is purified: its mean over the training data is zero at every value of either column, or of
-    three columns at all values of any two.
+    three columns at all values of any two. A
+    surface of coordinates (``spatial``) is not, and has their main effects.
 
     Attributes
     ----------
@@ -313,6 +314,11 @@ class Surface(TabulatedTerm):
 
     axes: tuple[SurfaceAxis, ...]
     unseen_std: float | Array | None
+
+    @property
+    def spatial(self) -> bool:
+        """Whether it is a surface of coordinates, with their main effects."""
+        return self.kind == "spatial"
 
     @property
     def values(self) -> Values:

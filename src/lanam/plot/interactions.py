@@ -36,6 +36,7 @@ from lanam.plot.tiles import (
     View,
     draw_blocks,
     draw_edited,
+    draw_levels,
     draw_significance,
     draw_signs,
     lay_out,
@@ -63,6 +64,7 @@ _WHOLE_KEY = {
 }
 _CURVE_KEY = "Bands: two standard deviations. Curves end where their category has no data."
 _CONTOUR_KEY = "Contours: mean in units of its standard deviation."
+_STD_KEY = "Contours: standard deviation."
 _LINE_KEY = "Lines: the mean is at least two standard deviations from zero."
 _BOLD_KEY = "Bold: the mean is at least two standard deviations from zero."
 _SIGN_KEY = "Hatched: negative."
@@ -86,6 +88,9 @@ def plot_interaction(
     The interaction is the joint effect of its columns, in addition to the terms of fewer of them: beyond
     their main effects, unless the model was fitted with ``pure=False``. One of three columns is plotted as
     slices, which are interactions of two columns at some values of the third.
+
+    A surface of coordinates (``spatial``) is a map with contours of its standard deviation, and has no main
+    effects beside it.
 
     Of a numeric and a categorical column, the most frequent categories have one curve each, with a band of
     two standard deviations, over the range of their data. Other interactions are maps: regions without
@@ -160,7 +165,7 @@ def plot_interaction(
         _name_slices(panels[:: len(series), 0], surface, views)
     if axes is None:
         keys = (_curve_keys if curved else _map_keys)(views[0])
-        first = (_WHOLE_KEY if main_effects else _KEY)[len(surface.axes)]
+        first = (_WHOLE_KEY if main_effects or surface.spatial else _KEY)[len(surface.axes)]
         notes = [first, *keys, *hidden_classes(explanation, series)]
         write_notes(panels[0, 0], [" ".join(notes)])
     return panels if several or len(views) > 1 else panels[0]
@@ -257,6 +262,11 @@ def _draw_pair(
     for ax in panels:
         draw_edited(ax, view)
     # Last: contour labels are placed within the final limits.
+    if view.surface.spatial:
+        draw_levels(panels[0], view, std)
+        for ax in panels:
+            ax.set_aspect("equal", adjustable="datalim" if view.across.others else "box")
+        return
     distance = np.divide(mean, std, out=np.zeros_like(mean), where=std > 0.0)
     draw_significance(panels[0], view, distance)
     if view.written:
@@ -303,7 +313,7 @@ def _map_keys(view: View) -> list[str]:
     smooth = (view.across.smooth, view.up.smooth)
     keys = []
     if all(smooth):
-        keys.append(_CONTOUR_KEY)
+        keys.append(_STD_KEY if view.surface.spatial else _CONTOUR_KEY)
     if any(smooth) and (not all(smooth) or view.across.others or view.up.others):
         keys.append(_LINE_KEY)
     keys.append(_BOLD_KEY if view.written else _SIGN_KEY)

@@ -176,7 +176,7 @@ def _pair(pair: Surface) -> dict[str, object]:
     part = np.ix_(rows, columns)
     return {
         "name": one_line(pair.name),
-        "note": _note(pair),
+        "note": _note(pair, "with main effects" if pair.spatial else ""),
         "first": first,
         "second": second,
         "mean": rounded(pair.mean[part], 4),

@@ -64,7 +64,7 @@ _PARTS = {
 }
 
 #: Displayed kinds of terms.
-_KINDS = {"pair": "interaction", "level": "per-value"}
+_KINDS = {"pair": "interaction", "spatial": "surface", "level": "per-value"}
 
 
 def write_report(path: str | os.PathLike[str], material: Material, *, overwrite: bool) -> Path:

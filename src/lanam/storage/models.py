@@ -15,6 +15,7 @@ from lanam.core.arrays import Array
 from lanam.core.model.fitted import (
     ACTIVE,
     CONSTANT,
+    COORDINATE,
     DUPLICATE,
     EMPTY,
     UNSUPPORTED,
@@ -50,6 +51,7 @@ _STATUSES = {
     "switched off: constant column": CONSTANT,
     "switched off: no values": EMPTY,
     "switched off: same values as another column": DUPLICATE,
+    "a coordinate of a surface": COORDINATE,
 }
 _FILE_STATUSES = {status: words for words, status in _STATUSES.items()}
 #: The status of a pair that was tried, in older files.
@@ -60,7 +62,7 @@ _ORDERS = {"pair": 2, "triple": 3}
 
 #: The entries of a term, by its kind.
 _ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels}
-_ENTRIES |= {"pair": Grid, "interaction": Grid}
+_ENTRIES |= {"pair": Grid, "interaction": Grid, "spatial": Grid}
 
 #: Of the components of a residual distribution: the smallest weight or width, and the largest number.
 _LEAST_PART = 1e-9
@@ -353,7 +355,7 @@ def _read_term(
     status = _STATUSES[fields.text("status", _STATUSES)]
     active = status == ACTIVE
     features = fields.wholes("features", 0, len(n_levels) - 1)
-    n_columns = {"pair": 2, "interaction": max(len(features), 3)}.get(kind, 1)
+    n_columns = {"pair": 2, "spatial": 2, "interaction": max(len(features), 3)}.get(kind, 1)
     fields.require(len(set(features)) == len(features) == n_columns, "features")
     entries = _read_entries(fields.values["entries"], n_columns, name, arrays)
     fields.require(

@@ -38,13 +38,20 @@ from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.constraining import constrain
-from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredInteraction
+from lanam.core.model.fitted import (
+    COORDINATE,
+    UNSUPPORTED,
+    Diagnostics,
+    FittedModel,
+    ScoredInteraction,
+)
 from lanam.core.model.scoring import log_noise_factors
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.located import Rows
 from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Tables
+from lanam.core.terms.spatial import SpatialTerm
 from lanam.core.terms.term import TermKey, key_of
 
 #: Noise below this multiple of its lower bound is at the bound.
@@ -160,7 +167,8 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             solution = replace(solution, evidence=fit.state.evidence)
         solution = run_out(stage.problem, stage.state, solution, options.knowledge.curved)
     diagnostics, bands = _diagnosed(stage, run, solution, rng)
-    dropped = [unused(*item) for item in prepared.unused.items()]
+    without = prepared.unused | _coordinates(stage, options)
+    dropped = [unused(*item) for item in without.items()]
     # Dropped pairs are not terms: their status is in the table of scores.
     dropped += [
         dropped_term(gone, prepared.units, bands.get(key_of(gone.term)))
@@ -188,6 +196,14 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     history = run.end(model.log_evidence, float(np.sqrt(model.noise_variance)))
     model = replace(model, history=history, stop_reason=reason, scored=scored)
     return replace(model, diagnostics=diagnostics)
+
+
+def _coordinates(stage: Stage, options: Options) -> dict[int, str]:
+    """The columns that have a surface and no curves, and what became of it."""
+    kept = {term.features for term in stage.problem.terms if term.kind == SpatialTerm.kind}
+    gone = {one.term.features for one in stage.dropped if one.term.kind == SpatialTerm.kind}
+    status = dict.fromkeys(gone, UNSUPPORTED) | dict.fromkeys(kept, COORDINATE)
+    return {k: status[pair] for pair in options.knowledge.spatial if pair in status for k in pair}
 
 
 def _with_kept(stage: Stage, kept: Collection[int]) -> Stage:

@@ -14,6 +14,7 @@ from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
 from lanam.core.fit.joint import grouped_terms
 from lanam.core.fit.solvers import find_solver, has_networks
+from lanam.core.fit.spatial import spatial_terms
 from lanam.core.inference.options import Options
 from lanam.core.inference.own_parameters import fit_null
 from lanam.core.inference.problem import Problem, State
@@ -224,6 +225,8 @@ def prepare(
     architecture, known = options.architecture(1), options.knowledge
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
+    surfaces = spatial_terms(summary, options)
+    coordinates = {feature for term in surfaces for feature in term.features}
     widest = None
     if n_levels and likelihood.n_outputs == 1 and not has_networks(options):
         # The categories of one column can be integrated out: that with most of them.
@@ -233,6 +236,8 @@ def prepare(
     for feature, column in enumerate(summary.columns):
         if feature in summary.duplicates:
             unused[feature] = DUPLICATE
+            continue
+        if feature in coordinates:
             continue
         distribution = column.distribution
         knots = column.knots or _place(feature, distribution, options)
@@ -255,7 +260,7 @@ def prepare(
             smooth = knots.course != SMOOTH or feature in known.constrained
             if column.n_values <= few and not smooth:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
-    terms += grouped_terms(summary, options, categories, unused)
+    terms += [*surfaces, *grouped_terms(summary, options, categories, unused)]
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if not options.searches_interactions:  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()

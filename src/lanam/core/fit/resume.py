@@ -14,14 +14,16 @@ from lanam.core.fit.prepare import (
     summarise,
 )
 from lanam.core.fit.solvers import find_solver, make_problem
+from lanam.core.fit.spatial import spatial_term
 from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import State, TermState
 from lanam.core.inference.solver import Dropped, Solver, Stage
 from lanam.core.likelihoods import Likelihood
-from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.model.fitted import COORDINATE, FittedModel, FittedTerm
 from lanam.core.rows.tables import Tables
 from lanam.core.terms.knots import Categories, Grid, Levels
+from lanam.core.terms.spatial import SpatialTerm
 from lanam.core.terms.term import LevelTerm, OrderedTerm, SmoothTerm, Term
 
 
@@ -43,7 +45,8 @@ def resume(
     summary, units = summarise(tables, likelihood, options, n_levels, on_summary)
     active = [term for term in model.terms if term.active]
     n_outputs = likelihood.n_outputs
-    terms = tuple(_term(fitted, options, solver, n_outputs) for fitted in active)
+    weight = summary.total_weight
+    terms = tuple(_term(fitted, options, solver, n_outputs, weight) for fitted in active)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if model.missing_variance is not None:
         rows = rows.with_missing_noise(model.missing_variance / model.noise_variance)
@@ -71,9 +74,11 @@ def resume(
     state = replace(State(estimates, intercept, noise, evidence), likelihood=own)
     if not solver.trained:
         state = refit_posterior(problem, state)
-    unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
+    unused = {
+        t.features[0]: t.status for t in model.terms if t.entries is None and t.status != COORDINATE
+    }
     dropped = tuple(
-        Dropped(term_of(t, options), t.data_mass, t.evidence)
+        Dropped(term_of(t, options, weight), t.data_mass, t.evidence)
         for t in model.terms
         if not t.active and t.entries is not None
     )
@@ -81,8 +86,10 @@ def resume(
     return prepared, Stage(problem, state, dropped, model.stop_reason)
 
 
-def _term(fitted: FittedTerm, options: Options, solver: Solver, n_outputs: int) -> Term:
-    term = term_of(fitted, options)
+def _term(
+    fitted: FittedTerm, options: Options, solver: Solver, n_outputs: int, weight: float
+) -> Term:
+    term = term_of(fitted, options, weight)
     if solver.trained and len(fitted.expansion) != n_outputs * len(term.group_index):
         raise ValueError(
             f'the model has terms without parameters that solver="{options.solver}" can train: set '
@@ -100,13 +107,15 @@ def _term(fitted: FittedTerm, options: Options, solver: Solver, n_outputs: int) 
     return term
 
 
-def term_of(fitted: FittedTerm, options: Options) -> Term:
-    """The term that was fitted, whether dropped or not."""
+def term_of(fitted: FittedTerm, options: Options, weight: float) -> Term:
+    """The term that was fitted to rows of this total weight, whether dropped or not."""
     entries = fitted.entries
     if isinstance(entries, Categories):
         return category_term(fitted.features[0], entries)
     if isinstance(entries, Levels):
         return LevelTerm(fitted.features, entries)
+    if isinstance(entries, Grid) and fitted.kind == SpatialTerm.kind:
+        return spatial_term(fitted.features, entries, fitted.data_mass, weight, options)
     if isinstance(entries, Grid):
         return joint_term(fitted.features, entries, options)
     assert entries is not None

@@ -48,7 +48,9 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredI
     then of the triples. A round that the time budget ends is not taken.
     """
     options, time = run.options, run.options.time
-    every = interactions.all_of_order(range(stage.problem.rows.n_columns), 2)
+    pairs = interactions.all_of_order(range(stage.problem.rows.n_columns), 2)
+    # Coordinates have a surface, and no pair.
+    every = [pair for pair in pairs if pair not in options.knowledge.spatial]
     outcomes = list[Outcome]()
 
     def search(
@@ -63,9 +65,9 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredI
         return rounds
 
     asked = [_of_order(options.interactions, order, options.max_order) for order in (2, 3)]
-    pairs = search(asked[0], [pair for pair in every if time not in pair], None)
+    tried = search(asked[0], [pair for pair in every if time not in pair], None)
     if asked[1] not in (0, ()):
-        search(asked[1], _triples(stage, run, outcomes), pairs)
+        search(asked[1], _triples(stage, run, outcomes), tried)
     # Pairs with time are a question of their own, with prior odds of their own. They come last: subjects
     # are selected by what is not in the model yet, which then seems to change with time.
     search(options.time_interactions, [pair for pair in every if time in pair], None)

@@ -32,6 +32,8 @@ UNSUPPORTED = "dropped: not supported by the data"
 CONSTANT = "dropped: constant column"
 EMPTY = "dropped: no values"
 DUPLICATE = "dropped: same values as another column"
+#: of a column that has no curve, because a surface has its effect
+COORDINATE = "left out: a coordinate of a surface"
 #: of a pair that was not to be tried
 EXCLUDED = "left out: excluded"
 
@@ -54,8 +56,9 @@ class FittedTerm:
     """One term of the sum: a table of ``B`` entries with ``r`` coordinates."""
 
     #: "smooth" (a feature network), "categorical" (an effect per category), "level" (an effect per value of
-    #: a numeric column), "pair" (a joint term of two columns, without their main effects) or "interaction"
-    #: (of more columns, without the effects of fewer)
+    #: a numeric column), "pair" (a joint term of two columns, without their main effects), "interaction"
+    #: (of more columns, without the effects of fewer) or "spatial" (a surface of two coordinates, with
+    #: their main effects)
     kind: str
     #: column indices
     features: tuple[int, ...]

@@ -32,6 +32,8 @@ class Knowledge:
     slopes: tuple[tuple[int, int], ...] = ()
     #: monotone, convex and concave columns
     constraints: tuple[Constraint, ...] = ()
+    #: pairs of columns that are coordinates, with one surface and no curves, the smaller index first
+    spatial: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def periods(self) -> Mapping[int, float]:

@@ -137,7 +137,9 @@ def compress(
     if isinstance(term, LevelTerm):
         return Compressed.whole(phi, np.eye(len(root)))
     tolerance = (RANK_TOLERANCE, PAIR_TOLERANCE, TRIPLE_TOLERANCE)[len(term.features) - 1]
-    basis, sizes = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
+    seen = np.flatnonzero(curvature)  # of a map these are few
+    visible = phi[seen] * np.sqrt(curvature[seen])[:, None]
+    basis, sizes = _visible_directions(visible, coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis), sizes)
 
 

@@ -21,6 +21,7 @@ from scipy.linalg import block_diag
 from lanam.core.arrays import Array, Rng, slices
 from lanam.core.terms import features, networks
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
+from lanam.core.terms.spatial import SpatialTerm
 
 #: Features per band of scales of a level's curve in a mixed term; of a surface, their square.
 _CURVE_FEATURES = 6
@@ -261,7 +262,7 @@ class MixedTerm:
         return np.concatenate([*blocks, _at_levels(np.ones(1), self.entries.axes, ())], axis=1)
 
 
-Term = SmoothTerm | LevelTerm | OrderedTerm | MixedTerm
+Term = SmoothTerm | LevelTerm | OrderedTerm | MixedTerm | SpatialTerm
 
 #: Identifies a term of a model: its kind and its columns.
 TermKey: TypeAlias = tuple[str, tuple[int, ...]]
