@@ -140,6 +140,14 @@ def require_fitting(known: Knowledge, schema: Schema) -> None:
                     argument=argument,
                     column=column.name,
                 )
+    for column in (schema.columns[index] for pair in known.spatial for index in pair):
+        if column.lowest == column.highest:
+            raise InputError(
+                "{argument} has the column {column!r}, which is constant: there is no map",
+                "leave it out of {argument}",
+                argument="spatial",
+                column=column.name,
+            )
     for index, period in known.cyclic:
         column = schema.columns[index]
         if column.highest - column.lowest > period * (1.0 + _ROUNDING):

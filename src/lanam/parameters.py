@@ -239,6 +239,7 @@ class RegressorParameters(Parameters):
 KNOWLEDGE = (
     *("monotonic_cst", "shape_cst"),
     *("cyclic", "linear", "ordered", "keep", "exclude_pairs", "by", "random_slopes"),
+    "spatial",
 )
 
 #: The paper's settings where they are not the defaults, for ``LANAMRegressor.paper``.

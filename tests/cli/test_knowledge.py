@@ -26,6 +26,7 @@ OPTIONS = (
     *("--ordered", "grade=1,2,3", "--random-slopes", "time:patient", "--by", "weight=stage"),
     *("--keep", "weight,time", "--exclude-pairs", "hour:stage,hour:time"),
     *("--monotone", "grade=+"),
+    *("--spatial", "east:north"),
 )
 
 SPEC = """
@@ -33,6 +34,7 @@ linear = ["weight"]
 keep = ["weight", "time"]
 exclude_pairs = [["hour", "stage"], ["hour", "time"]]
 random_slopes = [["time", "patient"]]
+spatial = [["east", "north"]]
 cyclic = {hour = 24}
 monotonic_cst = {grade = 1}
 by = {weight = "stage"}
@@ -51,6 +53,7 @@ EXPECTED = {
     "exclude_pairs": [("hour", "stage"), ("hour", "time")],
     "by": {"weight": "stage"},
     "random_slopes": [("time", "patient")],
+    "spatial": [("east", "north")],
 }
 
 
@@ -68,6 +71,8 @@ def table(tmp_path, monkeypatch):
             "stage": rng.choice(["I", "II", "III"], n),
             "grade": rng.integers(1, 4, n),
             "weight": rng.normal(70.0, 9.0, n),
+            "east": rng.uniform(size=n),
+            "north": rng.uniform(size=n),
         }
     )
     y = np.sin(frame["hour"] / 3.8) + rng.normal(size=12)[patient] * frame["time"]

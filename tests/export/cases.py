@@ -133,6 +133,14 @@ def case(kind):
         model.fit(X, rng.normal(size=100) + 5.0)
         assert not any(term.active for term in model.terms_)
         return Case(model, X[:5])
+    if kind == "map":
+        rng = np.random.default_rng(5)
+        X = pd.DataFrame(rng.uniform(0.0, 4.0, size=(150, 3)), columns=["x", "y", "age"])
+        X.iloc[::15, 1] = np.nan
+        y = np.sin(2.0 * X["x"]) + np.nan_to_num(np.cos(X["y"])) + 0.1 * rng.normal(size=150)
+        rows = X[:40].copy()
+        rows.iloc[:6, 0], rows.iloc[6:9, 1] = [-9.0, 9.0, 0.0, 4.0, 5.0, np.nan], [-1.0, 5.0, 99.0]
+        return Case(LANAMRegressor(spatial=[("x", "y")], interactions=0).fit(X, y), rows)
     if kind in ("grades", "amounts"):
         X, y = noisy_table()
         rng = np.random.default_rng(4)
@@ -162,7 +170,7 @@ def case(kind):
 
 KINDS = (
     *("gaussian", "known", "counts", "two", "many", "odd", "noisy", "wide", "wide two", "shared"),
-    *("grades", "amounts"),
+    *("grades", "amounts", "map"),
 )
 
 

@@ -118,6 +118,11 @@ def _huge():
     return LANAMRegressor(interactions=0, **SMALL).fit(X, y), X
 
 
+def _map():
+    X, _, y, _ = _data(200)
+    return LANAMRegressor(spatial=[(0, 1)], interactions=0).fit(X, y), X
+
+
 _MORE = {
     make.__name__[1:]: make
     for make in (
@@ -134,6 +139,7 @@ _MORE = {
         _edited,
         _noisy,
         _huge,
+        _map,
     )
 }
 NAMES = (*KINDS, "known", *_MORE)

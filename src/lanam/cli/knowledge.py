@@ -48,6 +48,7 @@ def _of_options(
             for name, text in _settings(request.by, "by", names).items()
         },
         "random_slopes": _pairs(request.random_slopes, "random_slopes", names),
+        "spatial": _pairs(request.spatial, "spatial", names),
     }
     return {name: value for name, value in found.items() if value}
 

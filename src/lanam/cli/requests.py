@@ -221,11 +221,6 @@ class FitRequest(TableRequest):
         least=1,
         most=3,
     )
-    spatial: str | None = _option(
-        None,
-        "PAIRS",
-        "Coordinates in the same unit, which have one surface in place of curves: longitude:latitude.",
-    )
     max_pairs: int = _option(
         DEFAULTS.max_pairs, "N", "The most pairs, and the most triples, that auto adds.", least=1
     )
@@ -269,6 +264,11 @@ class FitRequest(TableRequest):
     )
     random_slopes: list[str] | None = _option(
         None, "PAIRS", "Columns with a line for each group, and those of the groups: time:patient."
+    )
+    spatial: list[str] | None = _option(
+        None,
+        "PAIRS",
+        "Coordinates in the same unit, with one surface in place of curves: longitude:latitude.",
     )
     groups: str | None = _option(
         None,

@@ -295,8 +295,8 @@ class Surface(TabulatedTerm):
     """An interaction with its function: the joint effect of its columns beyond their lower-order effects.
 
     The function is purified: its mean over the training data is zero at every value of either column, or of
-    three columns at all values of any two. A
-    surface of coordinates (``spatial``) is not, and has their main effects.
+    three columns at all values of any two. A surface of coordinates (``spatial``) is not, and has their
+    main effects.
 
     Attributes
     ----------

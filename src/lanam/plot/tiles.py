@@ -293,17 +293,16 @@ def _draw_contours(ax: Axes, view: View, block: Block, inner: Array) -> None:
 
 
 def draw_levels(ax: Axes, view: View, std: Array) -> None:
-    """Contours of the standard deviation on a map, at the quartiles of the data, in one scale for both."""
+    """Contours of the standard deviation on a map: half, 90% and 98% of the data are within."""
     weight = view.inner(view.surface.density)
     inner = view.inner(std)
     order = np.argsort(inner, axis=None)
     below = np.cumsum(weight.ravel()[order]) / max(float(weight.sum()), np.finfo(float).tiny)
-    places = np.minimum(np.searchsorted(below, (0.25, 0.5, 0.75)), inner.size - 1)
+    places = np.minimum(np.searchsorted(below, (0.5, 0.9, 0.98)), inner.size - 1)
     levels = np.unique(inner.ravel()[order][places])
     levels = levels[(levels > inner.min()) & (levels < inner.max())]
     if len(levels):
-        shown = np.where(weight > 0.0, inner, np.nan)
-        lines = ax.contour(*view.values, shown.T, levels=levels, colors="0.2", linewidths=0.8)
+        lines = ax.contour(*view.values, inner.T, levels=levels, colors="0.2", linewidths=0.8)
         _clip(ax, *next(view.blocks()), [lines])
         ax.clabel(lines, fmt=f"%{number_format(float(levels[-1]), 2)}", fontsize="x-small")
 

@@ -10,12 +10,12 @@ as one further coordinate for each side of each column. A function of one column
 data goes on along its line for half of the data's range. No row lies there: nothing else changes.
 
 Of very many groups with curves the rarest share an entry, to which the prior of one group is added
-likewise.
+likewise, and surfaces have that of their prior at places without data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -26,6 +26,7 @@ from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.rows.statistics import output_places
 from lanam.core.terms.knots import SMOOTH, Categories, Knots
+from lanam.core.terms.spatial import SpatialTerm
 from lanam.core.terms.term import MixedTerm, SmoothTerm, Term
 
 #: A function is straight if this fraction of its variance over the data, or less, is not along a line; in
@@ -125,6 +126,8 @@ def _extended(
         values.reshape(before.shape) for values, before in zip(held, (mean, table), strict=True)
     )
     sides += _other_groups(term, estimate)
+    if isinstance(term, SpatialTerm):
+        sides.append(_unseen_places(term, estimate, [table, *sides], data_mass))
     increments = np.hstack(sides) if sides else np.empty((len(table), 0))
     if numeric and isinstance(term.entries, Knots) and isinstance(term, SmoothTerm):
         return _straight_on(term.entries, data_mass, _Extended(mean, table, increments))
@@ -151,6 +154,18 @@ def _other_groups(term: Term, estimate: TermState) -> list[Array]:
     others = np.indices(shape)[pooled[0]].ravel() == shape[pooled[0]] - 1
     own = np.flatnonzero(np.any(features[others] != 0.0, axis=0))
     return [features[:, own] * others[:, None]]
+
+
+def _unseen_places(
+    term: SpatialTerm, estimate: TermState, known: Sequence[Array], data_mass: Array
+) -> Array:
+    """Standard deviations (B, 1) of what a surface's prior has where no data is, beyond what is ``known``.
+
+    Features are of places with data, and say little of the others.
+    """
+    prior = term.prior_variance(estimate.precision)
+    missing = prior - sum(np.square(part).sum(axis=1) for part in known)
+    return np.sqrt(np.maximum(np.where(data_mass > 0.0, 0.0, missing), 0.0))[:, None]
 
 
 def _at_last_slope(term: Term, estimate: TermState, mean: Array, table: Array) -> _Extended:

@@ -73,6 +73,12 @@ class SpatialTerm:
         """Features of all lengths at the entries (B, P)."""
         return self._features
 
+    def prior_variance(self, precision: Array) -> Array:
+        """The variance of the processes themselves at the entries, for one precision per group."""
+        variance = 1.0 / precision[self.group_index]
+        own = [variance[start] for start in np.cumsum([0, *map(len, self.anchors)])[:-1]]
+        return np.where(self._missing, variance[-1], float(np.sum(own)))
+
     @cached_property
     def _features(self) -> Array:
         places = _positions(self.entries) / extent(self.entries)
