@@ -1,6 +1,7 @@
 """What users know of columns: cycles, lines, orders, columns to keep and pairs to leave out."""
 
 import re
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,15 @@ class TestCyclic:
     def test_the_curve_is_of_the_whole_period(self, model):
         shape = model.explain_global()["hour"]
         assert (shape.values[0], shape.values[-1]) == (0.0, 24.0)
+
+    def test_an_edit_keeps_the_ends_together(self, model, table):
+        edited = deepcopy(model).edit_term("hour", "zero", low=22.0, high=24.0)
+        here, there = (edited.predict(at(table, hour=h)) for h in (0.0, 24.0))
+        np.testing.assert_allclose(here, there, atol=1e-8)
+        other = at(table, hour=np.linspace(0.01, 21.9, 60))
+        np.testing.assert_allclose(edited.predict(other), model.predict(other), atol=1e-6)
+        with pytest.raises(InputError, match="'hour' is cyclic: use 'zero' or 'smooth'"):
+            deepcopy(model).edit_term("hour", "clamp", low=3.0)
 
     def test_evidence_prefers_a_cycle(self, table):
         X, y = table

@@ -22,7 +22,7 @@ from lanam.core.model.editing import WHOLE, Region
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories, Grid
 from lanam.data import CATEGORICAL, Column, Level, Schema
-from lanam.errors import warn_user
+from lanam.errors import InputError, warn_user
 from lanam.explain import Term, describe_terms, plain
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import cell_words
@@ -108,6 +108,7 @@ def edit(
     regions = [_read_region(column, where.of(column.name)) for column in columns]
     _require_own_levels(model, indices, columns, regions)
     _require_possible(action, terms[0], columns, regions, width)
+    _require_ends(model, indices, action, columns)
     if action == "smooth":
         width = _read_width(width)
         _require_tables(model, indices, terms[0].name)
@@ -168,6 +169,24 @@ def _find(model: FittedModel, schema: Schema, name: object) -> tuple[list[int], 
             f"the term {term.name!r} is {term.status}: it contributes nothing, so there is nothing to edit"
         )
     return active, [terms[k] for k in active]
+
+
+def _require_ends(
+    model: FittedModel, indices: Sequence[int], action: str, columns: Sequence[Column]
+) -> None:
+    """Refuse what would give a cyclic column two different ends."""
+    if action in ("zero", "smooth"):
+        return
+    for index in indices:
+        entries = model.terms[index].entries
+        axes = () if entries is None else entries.axes
+        for column, axis in zip(columns, axes, strict=False):
+            if getattr(axis, "cyclic", False):
+                raise InputError(
+                    f"{action!r} is for columns with two ends, and {{column!r}} is cyclic",
+                    "use 'zero' or 'smooth'",
+                    column=column.name,
+                )
 
 
 def _require_columns(where: Where, term: Term) -> None:

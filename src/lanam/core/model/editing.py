@@ -68,9 +68,21 @@ class _Finer:
 def zero(model: FittedModel, index: int, regions: Sequence[Region]) -> tuple[FittedModel, Mask]:
     """A term that is exactly zero where all columns are in their regions, and the entries (B,) changed."""
     finer = [_refined(*side, jump=True) for side in zip(_axes(model, index), regions, strict=True)]
-    chosen = [_chosen(one.entries, region) for one, region in zip(finer, regions, strict=True)]
+    chosen = [
+        _closed(one.entries, _chosen(one.entries, region))
+        for one, region in zip(finer, regions, strict=True)
+    ]
     edited = _combined(chosen, np.logical_and)
     return _changed(model, index, finer, sparse.diags((~edited).astype(float)), edited)
+
+
+def _closed(axis: Any, chosen: Mask) -> Mask:
+    """Chosen entries, of a cyclic column both ends or none: they are one point."""
+    if isinstance(axis, Knots) and axis.cyclic:
+        ends = [0, len(axis.points) - 1]
+        chosen = chosen.copy()
+        chosen[ends] = chosen[ends].any()
+    return chosen
 
 
 def clamp(model: FittedModel, index: int, regions: Sequence[Region]) -> tuple[FittedModel, Mask]:
@@ -209,7 +221,13 @@ def _refined(axis: Knots | Levels | Categories, region: Region, jump: bool = Fal
     low, high = region.low / axis.scale, region.high / axis.scale
     if isinstance(axis, Knots):
         beside = [_below(low), _above(high)] if jump else []
-        return _with_knots(axis, _finite([low, high, *beside]))
+        wanted = _finite([low, high, *beside])
+        if axis.cyclic:  # there is nothing beyond the ends, which are beside each other
+            start, end = axis.points[[0, -1]]
+            wanted = wanted[(start < wanted) & (wanted < end)]
+            if jump and (low <= start or high >= end):
+                wanted = np.r_[wanted, _above(start), _below(end)]
+        return _with_knots(axis, wanted)
     return _same(axis) if axis.exact else _with_edges(axis, _finite([low, _above(high)]))
 
 
