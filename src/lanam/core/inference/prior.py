@@ -138,11 +138,11 @@ class Prior:
 
     widths: tuple[int, ...]
     group_grams: tuple[Array, ...]
-    #: groups without a tuning penalty: those of terms whose precisions many groups of rows share
-    exempt: frozenset[int] = frozenset()
     #: levels with too few rows to determine the variance of their group, by the group
     rare: Mapping[int, RareLevels] = field(default_factory=dict)
     n_outputs: int = 1
+    #: groups without a tuning penalty: those of terms whose precisions many groups of rows share
+    exempt: frozenset[int] = frozenset()
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
