@@ -7,6 +7,7 @@ import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor, LANAMSurvival, load
 from lanam.errors import InputError
+from lanam.explain.portable import explain_portable
 from lanam.plot import plot_interaction
 
 PAIR = [("east", "north")]
@@ -167,3 +168,35 @@ def test_the_band_is_the_priors_where_no_data_is():
     assert np.mean(away < 2.0 * std) > 0.9
     on_land = model.predict_terms(places, return_std=True)[1].sum(axis=1)
     assert std.min() > 3.0 * np.median(on_land)
+
+
+def test_differences_need_the_other_coordinate(mapped):
+    model = mapped[3]
+    explanation = model.explain_global()
+    at = [pd.DataFrame({"east": [east], "north": [42.0], "age": [0.5]}) for east in (3.0, 5.0)]
+    expected = model.predict(at[0]) - model.predict(at[1])
+    found = explanation.difference("east", 3.0, 5.0, given={"north": 42.0})
+    assert found.mean == pytest.approx(expected[0])
+    with pytest.raises(ValueError, match="is a coordinate of a surface"):
+        explanation.difference("east", 3.0, 5.0)
+    assert explanation.difference("east", 3.0, 5.0, given="average").std > 0.0
+
+
+def test_coordinates_have_fields_in_the_report(mapped, tmp_path):
+    pytest.importorskip("plotly")
+    from lanam.report import gather
+    from lanam.report.fields import fields
+
+    X, _, _, model = mapped
+    known = dict.fromkeys(("normals", "title", "report", "rows", "noise"))
+    material = gather(
+        model,
+        portable=explain_portable(model._model, model._schema),
+        schema=model._schema,
+        coverage=0.95,
+        part="unknown",
+        **known,
+    )
+    east = fields(material)[0][0]
+    assert east["low"] < 1.0 < 9.0 < east["high"]
+    assert east["value"] == pytest.approx(X["east"].median(), abs=1.0)

@@ -240,6 +240,8 @@ def _compare(
     joint = [k for k in active if model.terms[k].joint]
     others = [other for k in joint for other in model.terms[k].features if other != feature]
     others = list(dict.fromkeys(others))
+    if given is None:
+        _require_pure(source, feature, joint)
     entering = [k for k in active if k not in joint] + ([] if given is None else joint)
     row = np.zeros(schema.n_columns)
     places: dict[str, object] = {}
@@ -266,6 +268,18 @@ def _compare(
         "classes": source.classes,
     }
     return _Comparison(feature, model, entering, row, facts)
+
+
+def _require_pure(source: ModelSource, feature: int, joint: Sequence[int]) -> None:
+    """Without values of the other columns interactions average to zero, but a surface does not."""
+    names = source.schema.names
+    for term in (source.model.terms[k] for k in joint):
+        if term.kind == "spatial":
+            (other,) = (names[k] for k in term.features if k != feature)
+            raise ValueError(
+                f"{names[feature]!r} is a coordinate of a surface, whose differences depend on {other!r}: "
+                f"pass given={{{other!r}: ...}}, or given={AVERAGE!r} to average over the training data"
+            )
 
 
 def _averaged(term: FittedTerm, feature: int) -> FittedTerm:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def fields(material: Material) -> tuple[list[dict[str, object]], dict[int, IntAr
     result, offered = [], {}
     for index, column in enumerate(material.schema.columns):
         terms = (t for t in material.explanation.shapes if t.features == (index,))
-        shape = next(term for term in terms if term.kind != "level")
+        shape = _with_values(next(term for term in terms if term.kind != "level"), material)
         facts: dict[str, object] = {
             "name": one_line(column.name),
             "index": index,
@@ -47,6 +48,25 @@ def fields(material: Material) -> tuple[list[dict[str, object]], dict[int, IntAr
             facts |= _numbers(material, index, shape)
         result.append(facts)
     return result, offered
+
+
+def _with_values(shape: Shape, material: Material) -> Shape:
+    """A coordinate has no curve: its values are those of its surface."""
+    (index,) = shape.features
+    for surface in material.explanation.pairs:
+        if surface.spatial and index in surface.features:
+            axis = surface.axes[surface.features.index(index)]
+            numbers = slice(len(axis.values))
+            missing = float(axis.density[len(axis.values) :].sum())
+            density, inside = axis.density[numbers], axis.inside[numbers]
+            return replace(
+                shape,
+                values=axis.values,
+                density=density,
+                inside=inside,
+                missing_density=missing or None,
+            )
+    return shape
 
 
 def _codes(material: Material, index: int, shape: Shape) -> IntArray:
