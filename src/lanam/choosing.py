@@ -3,7 +3,8 @@
 Evidences of families are on one scale: densities of y itself, with all constants and Jacobians; counts have
 the spacing one. Noise that depends on columns is learned after the evidence, and counts by what it gains in
 log-likelihood. Each parameter of a likelihood beyond the first is charged half the logarithm of the number
-of rows, as in BIC. Amounts of which some are exactly zero have no density beside it: only Tweedie suits.
+of rows, as in BIC. The quasi-likelihood of counts with a dispersion is normalised first. Amounts of which
+some are exactly zero have no density beside it: only Tweedie suits.
 """
 
 from __future__ import annotations
@@ -69,11 +70,18 @@ def suiting(support: Support, *, exposed: bool = False, trials: bool = False) ->
 
 
 def compare(
-    families: Sequence[Family], data: TrainingData, options: Options, seed: int
+    families: Sequence[Family],
+    data: TrainingData,
+    options: Options,
+    seed: int,
+    *,
+    exposed: bool = False,
 ) -> list[tuple[str, float]]:
     """The scores of families by fits of the first order to the training data."""
+    simple = _simple(options)
     return [
-        (family.name, _score_of(data.read(family), _simple(options), seed)) for family in families
+        (family.name, _score_of(data.read(family), simple, seed, exposed=exposed))
+        for family in families
     ]
 
 
@@ -82,7 +90,7 @@ def _simple(options: Options) -> Options:
     return replace(options, interactions=0, diagnostics=False, on_plan=None, on_iteration=None)
 
 
-def _score_of(rows: TrainingRows, options: Options, seed: int) -> float:
+def _score_of(rows: TrainingRows, options: Options, seed: int, *, exposed: bool) -> float:
     family, likelihood = rows.encoding.family, rows.encoding.likelihood
     summaries: list[DataSummary] = []
 
@@ -100,6 +108,9 @@ def _score_of(rows: TrainingRows, options: Options, seed: int) -> float:
         gain = noise_gain(noisier, family, summary.sample) if noisier.noise is not None else 0.0
     charge = 0.5 * max(len(model.parameters) - 1, 0) * math.log(summary.total_weight)
     evidence = rows.encoding.to_user(model).log_evidence
+    if summary.sample is not None:
+        lacks = family.evidence_correction(model, summary.sample, exposed=exposed)
+        evidence += lacks * summary.total_weight / float(summary.sample.weight.sum())
     return float(evidence + gain * summary.total_weight - charge)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from lanam.data import make_frame
 
+#: Evidences that differ by less are equal: a negative binomial without dispersion is Poisson's.
+_EQUAL = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class FamilyScores:
@@ -36,8 +39,10 @@ class FamilyScores:
 
     @classmethod
     def of(cls, scores: Sequence[tuple[str, float]], backend: str | None = None) -> FamilyScores:
-        """The table of families' names and scores; of equal ones the first is chosen."""
-        ranked = sorted(scores, key=lambda score: -score[1])
+        """The table of families' names and scores, simplest first; of equal ones the first is chosen."""
+        best = max(evidence for _, evidence in scores)
+        chosen = next((score for score in scores if score[1] > best - _EQUAL), scores[0])
+        ranked = [chosen, *sorted((s for s in scores if s is not chosen), key=lambda s: -s[1])]
         keys = ("family", "log_evidence", "chosen")
         rows = [
             dict(zip(keys, (*score, not place), strict=True)) for place, score in enumerate(ranked)

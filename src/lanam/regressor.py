@@ -298,7 +298,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         given = {"exposed": inputs.exposure is not None, "trials": inputs.trials is not None}
         arguments = self.get_params(deep=False)
         found = [family.configured(arguments) for family in suiting(data.support(), **given)]
-        scores = compare(found, data, session.options, session.seed) if len(found) > 1 else []
+        options, seed, exposed = session.options, session.seed, given["exposed"]
+        scores = compare(found, data, options, seed, exposed=exposed) if len(found) > 1 else []
         self.family_scores_ = FamilyScores.of(scores or [(found[0].name, float("nan"))])
         return next(each for each in found if each.name == self.family_scores_[0]["family"])
 

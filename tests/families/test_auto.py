@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 import lanam
 from lanam import LANAMRegressor
 from lanam.choosing import suiting
 from lanam.families.checks import Support
+from lanam.families.poisson import log_normaliser
+from lanam.family_scores import FamilyScores
 from tests.families.test_responses import tweedie
 
 N = 500
@@ -129,3 +132,44 @@ class TestTheRemark:
         model = LANAMRegressor(interactions=0, random_state=0).fit(*data("gamma"))
         again = lanam.load(model.save(tmp_path / "model.lanam"))
         assert "remark: likelihood='gamma'" in str(again.summary())
+
+
+class TestCountsWithADispersion:
+    """The quasi-likelihood of counts is compared as a distribution."""
+
+    @pytest.mark.parametrize("dispersion", [1.0, 1.5, 3.0])
+    def test_its_sum_over_all_counts(self, dispersion):
+        mean = np.array([0.05, 0.7, 2.0, 15.0, 150.0])
+        counts = np.arange(3000.0)[:, None]
+        saturated = poisson.logpmf(counts, np.maximum(counts, 1e-300))
+        deviance = 2.0 * (saturated - poisson.logpmf(counts, mean))
+        total = np.exp(saturated - 0.5 * deviance / dispersion).sum(axis=0) / np.sqrt(dispersion)
+        np.testing.assert_allclose(log_normaliser(mean, dispersion), np.log(total), atol=1e-3)
+
+    @pytest.mark.parametrize("exposed", [False, True])
+    def test_the_correction_is_a_likelihood(self, exposed):
+        rng = np.random.default_rng(0)
+        size = rng.uniform(0.5, 3.0, 400) if exposed else np.ones(400)
+        x = rng.uniform(-1.0, 1.0, 400)
+        y = rng.poisson(size * np.exp(1.0 + x) * rng.gamma(2.0, size=400) / 2.0)
+        given = {"exposure": size} if exposed else {}
+        scores = LANAMRegressor(likelihood="auto", interactions=0).fit(x[:, None], y, **given)
+        plain = LANAMRegressor(likelihood="poisson", interactions=0).fit(x[:, None], y, **given)
+        score = dict(scores.family_scores_.scores)["poisson"]
+        mean = plain.predict(x[:, None], **given)  # the posterior's variance is small
+        saturated = poisson.logpmf(y, np.maximum(y, 1e-300))
+        deviance = 2.0 * (saturated - poisson.logpmf(y, mean)).sum()
+
+        def quasi(phi):
+            return -0.5 * (deviance / phi + 400 * np.log(phi))
+
+        best = max(quasi(phi) - log_normaliser(mean, phi).sum() for phi in np.linspace(1, 6, 400))
+        expected = plain.log_evidence_ + best - max(map(quasi, np.linspace(1, 6, 400)))
+        assert score == pytest.approx(expected, abs=1.0)
+        assert abs(score - plain.log_evidence_) > 1.5
+
+    def test_of_equal_families_the_simpler_one(self):
+        for better, name in ((0.05, "poisson"), (0.5, "negative_binomial")):
+            scores = FamilyScores.of([("poisson", -10.0), ("negative_binomial", -10.0 + better)])
+            assert scores[0]["family"] == name
+            assert scores[0]["chosen"]

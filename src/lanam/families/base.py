@@ -243,6 +243,13 @@ class Family(ABC):
         """A fitted model with what follows from the likelihood's parameters."""
         return model
 
+    def evidence_correction(self, model: FittedModel, rows: EncodedRows, *, exposed: bool) -> float:
+        """What the log evidence of rows lacks to be that of a distribution, to compare families.
+
+        Zero where the core maximises a log-density; the model and the rows are the core's.
+        """
+        return 0.0
+
     # predictions
 
     @abstractmethod

@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln, logsumexp, xlogy
 
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood, bounded_exp
+from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
+from lanam.core.rows.tables import EncodedRows
 from lanam.families.base import Encoding, Family, NewRows, Statistics
 from lanam.families.checks import require_counts, require_some_events
 from lanam.families.links import LOG, Words
@@ -59,6 +62,39 @@ class Poisson(Likelihood):
         """The terms of the counts' log-density that do not depend on ``f``."""
         saturated = xlogy(counts, counts) - counts - gammaln(counts + 1.0)
         return float(weight @ (saturated + 0.5 * math.log(2.0 * math.pi)))
+
+
+#: Counts over which the normaliser is summed, and means between which it is interpolated; beyond them it is
+#: one to a thousandth.
+_MOST_COUNTS = 2000
+_MEANS = np.exp(np.linspace(math.log(1e-3), math.log(200.0), 120))
+
+
+def log_normaliser(mean: Array, dispersion: float) -> Array:
+    """The logarithm of the sum over all counts of the extended quasi-likelihood (Efron 1986).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_normaliser(np.array([0.2, 2.0, 100.0]), 1.0).round(6) + 0.0
+    array([0., 0., 0.])
+    >>> log_normaliser(np.array([0.2, 2.0, 100.0]), 2.0).round(3)
+    array([-0.134,  0.028,  0.001])
+    """
+    counts = np.arange(_MOST_COUNTS, dtype=np.float64)
+    saturated = xlogy(counts, counts) - counts - gammaln(counts + 1.0)
+    logs = saturated - 0.5 * _deviances(counts, _MEANS[:, None]) / dispersion
+    sums = logsumexp(logs, axis=1) - 0.5 * math.log(dispersion)
+    inside = np.interp(np.log(mean), np.log(_MEANS), sums)
+    return np.where(mean > _MEANS[-1], 0.0, inside)
+
+
+def _deviances(counts: Array, mean: Array) -> Array:
+    return np.asarray(2.0 * (xlogy(counts, counts / mean) - counts + mean))
+
+
+def _known(rows: EncodedRows) -> Array | float:
+    return 0.0 if rows.offset is None else rows.offset
 
 
 class PoissonFamily(Family):
@@ -132,6 +168,36 @@ class PoissonFamily(Family):
     def response(self, link: Array, exposure: Array) -> Array:
         """Expected counts at points of the link scale."""
         return PoissonLognormal(link, np.zeros(1), exposure).mean
+
+    def evidence_correction(self, model: FittedModel, rows: EncodedRows, *, exposed: bool) -> float:
+        """The extended quasi-likelihood divided by its sum over all counts, at the best dispersion.
+
+        Its sum is above one where counts are about two, and below where most are zero, so that it could not
+        be compared with a distribution. With exposures, whose product with the weight is known, weights
+        are one.
+        """
+        size = rows.weight if exposed else np.ones(len(rows))
+        mean = size * bounded_exp(scoring.link_mean(model, rows.columns) + _known(rows))
+        counts, weight = size * rows.response, rows.weight / size
+        deviances, total = _deviances(counts, mean), float(weight.sum())
+        freedom = total - 1.0 - sum(term.effective_parameters for term in model.terms)
+        deviance = float(weight @ deviances)
+
+        def log_likelihood(dispersion: float) -> float:
+            return -0.5 * (deviance / dispersion + total * math.log(dispersion))
+
+        def proper(log_dispersion: float) -> float:
+            dispersion = math.exp(log_dispersion)
+            return log_likelihood(dispersion) - float(weight @ log_normaliser(mean, dispersion))
+
+        fitted = max(deviance / max(freedom, 1.0), 1.0)
+        best = minimize_scalar(
+            lambda log_dispersion: -proper(log_dispersion),
+            bounds=(0.0, math.log(4.0 * fitted)),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        return max(-float(best.fun), proper(0.0)) - log_likelihood(fitted)
 
     def predictive(self, model: FittedModel, rows: NewRows) -> Predictive:
         """Poisson-lognormal distributions with the dispersion of the training data."""
