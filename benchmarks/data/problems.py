@@ -130,6 +130,17 @@ def large_problem(n_rows: int, n_columns: int, task: Task, seed: int = 0) -> Dat
     return Dataset(f"large-{n_rows}x{n_columns}", task, X, y)
 
 
+def class_problem(n_rows: int, n_columns: int, n_classes: int, seed: int = 0) -> Dataset:
+    """Classes whose log-odds are sums of functions of all columns, which differ between classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_columns))
+    functions = [SPARSE_FUNCTIONS[k % len(SPARSE_FUNCTIONS)](X[:, k]) for k in range(n_columns)]
+    logits = np.column_stack(functions) @ rng.standard_normal((n_columns, n_classes))
+    logits = 1.5 * (logits - logits.mean(axis=0)) / logits.std(axis=0)
+    y = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return Dataset(f"classes-{n_rows}x{n_columns}x{n_classes}", "multiclass", X, y)
+
+
 def sparse_table(n_rows: int, n_columns: int, task: Task) -> Dataset:
     """The sparse problem at any size, as a regression: five columns matter."""
     if task != "regression":

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
@@ -502,6 +501,8 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         """
         self._require_given(offset=offset)
         labels = self.predict(X, offset=offset)
+        from sklearn.metrics import accuracy_score  # slow to import
+
         return float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     @averaged

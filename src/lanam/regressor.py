@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
 from lanam.additive import AdditiveModel, weighted_mean
@@ -754,6 +753,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         """
         self._require_given(exposure, trials, offset)
         mean = self.predict(X, exposure=exposure, trials=trials, offset=offset)
+        from sklearn.metrics import r2_score  # slow to import
+
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
     @averaged

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, quadratic_forms, slices
+from lanam.core.arrays import Array, quadratic_forms, slices, times_lower
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.model.mixtures import GAUSSIAN, Mixture, integrated_noise
 from lanam.core.rows.reading import read
@@ -149,7 +149,7 @@ def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
 def _design_variances(model: FittedModel, design: Array) -> Array:
     """Variances of ``design`` times the model's coordinates; covariances of several classes."""
     if model.contrasts is None:
-        return np.asarray(np.square(design @ model.cov_cholesky).sum(axis=1))
+        return np.asarray(np.square(times_lower(design, model.cov_cholesky)).sum(axis=1))
     factor = _class_factors(model, design, model.cov_cholesky)
     return np.asarray(factor @ factor.transpose(0, 2, 1))
 
