@@ -1,5 +1,7 @@
 """What a model misses: nothing of additive truths, planted interactions by their columns."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from lanam.errors import InputError
 from lanam.families import GAUSSIAN
 from lanam.metrics import Adequacy
 from lanam.plot import plot_adequacy
+from lanam.provenance import HeldOut, features_fingerprint
 
 
 def uniform(n_rows, n_columns=3, seed=0):
@@ -131,6 +134,24 @@ def test_classes_are_measured_in_nats(n_classes):
     shares = np.bincount(y) / 600
     assert adequacy.constant_loss == pytest.approx(-(shares * np.log(shares)).sum(), rel=0.02)
     assert adequacy.together[0].columns == ("x0", "x1")
+
+
+def test_a_class_of_one_row_cannot_be_left_out():
+    X, _ = uniform(60, 2)
+    y = np.where(X[:, 0] > 0.0, "b", "a")
+    model = LANAMClassifier(interactions=0).fit(X, np.append(y[:-2], ["c", "c"]))
+    with pytest.raises(InputError, match="all classes of the model"):
+        model.adequacy(X, np.append(y[:-1], "c"), n_splits=2)
+
+
+def test_more_held_out_rows_than_are_sampled_need_no_refit(crossed):
+    X, y, *_ = crossed
+    some = np.arange(500) % 2 == 0
+    part = fitted(X[some], y[some])
+    fingerprint = features_fingerprint(part._columns(X[~some]))
+    part.provenance_ = replace(part.provenance_, held_out=HeldOut(~some, fingerprint))
+    found = part.adequacy(X[~some], y[~some], max_rows=100, n_splits=2, max_columns=0)
+    assert (found.refitted, found.n_rows) == (False, 100)
 
 
 def test_offsets_are_known_to_all():

@@ -95,7 +95,8 @@ class Plan:
 
 def adequacy(model: Any, X: Any, y: Any, plan: Plan, given: Mapping[str, Any]) -> Adequacy:
     """The adequacy of a regressor or a classifier; ``given`` are weights, exposures, trials and offsets."""
-    n_rows = len(model._columns(X))  # checks the table
+    columns = model._columns(X)
+    n_rows = len(columns)
     weight = read_weights(given.get("sample_weight"), n_rows)
     target = model._read_target(model.family_, y, n_rows)
     size, offset = model._read_given(n_rows, **{k: given[k] for k in given if k != "sample_weight"})
@@ -104,12 +105,17 @@ def adequacy(model: Any, X: Any, y: Any, plan: Plan, given: Mapping[str, Any]) -
     values = {name: np.broadcast_to(value, n_rows)[chosen] for name, value in given.items()}
     if "sample_weight" in values:
         values["sample_weight"] = weight[chosen]
-    X, target, weight = take_rows(X, chosen), target[chosen], weight[chosen]
+    refits = plan.refits(model, columns[weight > 0.0])
+    X, target, weight, columns = (
+        take_rows(X, chosen),
+        target[chosen],
+        weight[chosen],
+        columns[chosen],
+    )
     size, offset = size[chosen], None if offset is None else offset[chosen]
-    columns = _quietly(model._columns, X)
     number = np.unique(target, return_inverse=True)[1]
     fold = plan.folds(number, rng)
-    refit = partial(_refitted, model, X, target, values) if plan.refits(model, columns) else None
+    refit = partial(_refitted, model, X, target, values) if refits else None
 
     encoding = Encoding(model.family_, np.asarray(getattr(model, "classes_", [])))
     response, heft = model.family_.respond(encoding, target, weight, size)
@@ -147,7 +153,14 @@ def _refitted(model: Any, X: Any, y: Any, values: Mapping[str, Array], chosen: I
     if getattr(again, "likelihood", None) == AUTO and hasattr(model, "family_scores_"):
         again.set_params(likelihood=model.family_.name)
     some = {name: value[chosen] for name, value in values.items()}
-    return _quietly(again.fit, take_rows(X, chosen), y[chosen], **some)
+    again = _quietly(again.fit, take_rows(X, chosen), y[chosen], **some)
+    if not np.array_equal(getattr(again, "classes_", ()), getattr(model, "classes_", ())):
+        raise InputError(
+            "without a fold, y does not have all classes of the model",
+            "pass more rows of the rarest class, fewer folds, or held-out rows with {held_out=True}",
+            argument="n_splits",
+        )
+    return again
 
 
 def survival_adequacy(
