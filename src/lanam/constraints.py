@@ -75,8 +75,9 @@ def require_order(known: Knowledge, schema: Schema) -> None:
             )
         for argument, pairs in (("by", known.by), ("random_slopes", known.slopes)):
             if any(constraint.feature in pair for pair in pairs):
+                other = f"{{{argument_of(known)}}}"
                 raise InputError(
-                    f"{{argument}} and {{{argument_of(known)}}} both name the column {{column!r}}",
+                    f"{{argument}} and {other} both name the column {{column!r}}",
                     "leave it out of one of them: curves by group have no constraints",
                     argument=argument,
                     column=column.name,
@@ -96,9 +97,9 @@ def _read_directions(value: Any, names: Sequence[str]) -> dict[int, int]:
         if len(listed) != len(names):
             raise InputError(
                 f"{{argument}} has {len(listed)} values for {len(names)} columns",
-                "give one for each column, or name those with a constraint, {argument}={example!r}",
+                "give one for each column, or name those with a constraint, {argument}={such!r}",
                 argument="monotonic_cst",
-                example={names[0]: 1},
+                such={names[0]: 1},
             )
         value = dict(enumerate(listed))
     read = read_by_column(value, "monotonic_cst", names, _read_direction, 1)

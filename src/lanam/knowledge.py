@@ -193,8 +193,9 @@ def _require_once(
         for first, second in pairs:
             pair = (min(first, second), max(first, second))
             if pair in seen:
+                other = f"{{{seen[pair]}}}"
                 raise InputError(
-                    f"{{argument}} and {{{seen[pair]}}} both have the pair {{pair!r}}",
+                    f"{{argument}} and {other} both have the pair {{pair!r}}",
                     "leave it out of one of them",
                     argument=argument,
                     pair=(names[first], names[second]),
@@ -208,8 +209,9 @@ def _require_one_shape(by_argument: Mapping[str, Any], names: Sequence[str]) -> 
     for argument, columns in by_argument.items():
         for index in columns:
             if index in seen:
+                other = f"{{{seen[index]}}}"
                 raise InputError(
-                    f"{{argument}} and {{{seen[index]}}} both name the column {{column!r}}",
+                    f"{{argument}} and {other} both name the column {{column!r}}",
                     "leave it out of one of them",
                     argument=argument,
                     column=names[index],

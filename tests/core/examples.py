@@ -82,7 +82,7 @@ def dense_features(model, columns, options):
     parts, precisions, blocks, end = [], [], [], 0
     for fitted in model.terms:
         if fitted.active:
-            term = term_of(fitted, options)
+            term = term_of(fitted, options, float(len(columns)))
             if isinstance(term, LevelTerm) and term.high_cardinality:
                 table = np.eye(len(term.entries))
             else:

@@ -42,6 +42,7 @@ _WORDS = {
     "exposure=...": "--exposure",
     "exposure=1.0": "--exposure 1",
     "fit(X, events, exposure=hours)": "--exposure hours",
+    "held_out=True": "lanam fit --test-share 0.2",
     "interval=0.95": "--interval 0.95",
     "likelihood='binomial'": "--likelihood binomial",
     "likelihood='gamma'": "--likelihood gamma",
