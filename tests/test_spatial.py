@@ -200,3 +200,13 @@ def test_coordinates_have_fields_in_the_report(mapped, tmp_path):
     east = fields(material)[0][0]
     assert east["low"] < 1.0 < 9.0 < east["high"]
     assert east["value"] == pytest.approx(X["east"].median(), abs=1.0)
+
+
+def test_dask_frames_have_the_same_map(mapped):
+    pytest.importorskip("distributed")
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    X, _, y, model = mapped
+    frame = dd.from_pandas(X.assign(y=y), npartitions=3)
+    with dask.config.set(scheduler="synchronous"):
+        again = LANAMRegressor(spatial=PAIR, noise="constant").fit(frame, "y")
+    assert again.predict(X) == pytest.approx(model.predict(X), abs=1e-6)
