@@ -48,6 +48,19 @@ _SMALLEST_DIRECTION = 3e-3
 _MAX_DIRECTIONS = 6
 
 
+@dataclass(frozen=True)
+class _Resolution:
+    """Cells of a numeric column, length scales, and the most directions of a column."""
+
+    n_bins: int
+    lengths: tuple[float, ...]
+    max_directions: int
+
+
+#: For structure of pairs that is finer than what they are searched for with.
+_FINE = _Resolution(24, (0.1, 0.25), 14)
+
+
 def all_of_order(features: Sequence[int], order: int) -> list[Interaction]:
     """All sets of ``order`` different columns, the smaller indices first."""
     return list(combinations(sorted(features), order))
@@ -70,6 +83,28 @@ def score(
     if kind != "evidence":
         return effect_scores.score(kind, problem, state, candidates, trained=trained)
     binned = bin_columns(summary, candidates, categories)
+    return _scores(binned, problem, state, candidates)
+
+
+def fine_scores(
+    problem: Problem,
+    state: State,
+    summary: DataSummary,
+    pairs: Sequence[Interaction],
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
+) -> Array:
+    """The evidence scores of structure of ``pairs`` that is finer than what they are searched for with."""
+    if not pairs:
+        return np.empty(0)
+    return _scores(bin_columns(summary, pairs, categories, _FINE), problem, state, pairs)
+
+
+def _scores(
+    binned: Mapping[int, Binned],
+    problem: Problem,
+    state: State,
+    candidates: Sequence[Interaction],
+) -> Array:
     cells = {feature: (column.entries, column.number) for feature, column in binned.items()}
     sums = problem.rows.total(partial(_cell_sums_of_rows, problem.around(state), cells, candidates))
     return evidence_scores(binned, candidates, [total / state.noise for total in sums])
@@ -98,14 +133,16 @@ def bin_columns(
     summary: DataSummary,
     candidates: Sequence[Interaction],
     categories: Mapping[int, Categories] = NO_CATEGORIES,
+    resolution: _Resolution | None = None,
 ) -> dict[int, Binned]:
     """The columns of some candidates, binned."""
     features = sorted({feature for candidate in candidates for feature in candidate})
     order = max(map(len, candidates), default=2)
+    cells = resolution or _Resolution(_N_BINS[order], _LENGTHS, _MAX_DIRECTIONS)
     # Many small matrices: one BLAS thread is fastest.
     with limited_threads(1):
         return {
-            feature: _bin(summary.columns[feature], order, coded=feature in categories)
+            feature: _bin(summary.columns[feature], order, cells, coded=feature in categories)
             for feature in features
         }
 
@@ -179,14 +216,14 @@ def cell_sums(
     return tuple(totals)
 
 
-def _bin(column: ColumnSummary, order: int, *, coded: bool) -> Binned:
+def _bin(column: ColumnSummary, order: int, resolution: _Resolution, *, coded: bool) -> Binned:
     distribution = column.distribution
     if coded:
         entries = joint_levels(column, order)
         mass = sum_by(entries.entry_of, column.mass, len(entries))
         mass[entries.n_own] = distribution.missing
-        return _binned(entries, mass, np.empty(0))
-    cells = place_levels(distribution, _N_BINS[order], _N_BINS[order])
+        return _binned(entries, mass, np.empty(0), resolution)
+    cells = place_levels(distribution, resolution.n_bins, resolution.n_bins)
     cell_of_value = cells.locate(distribution.values * distribution.scale).index
     mass = sum_by(cell_of_value, distribution.mass, len(cells))
     inputs = distribution.mass * column.inputs
@@ -194,22 +231,24 @@ def _bin(column: ColumnSummary, order: int, *, coded: bool) -> Binned:
     centres = sum_by(cell_of_value, inputs, n_points)[:n_points] / mass[:n_points]
     if cells.missing:
         mass[n_points] = distribution.missing
-    return _binned(cells, mass, centres)
+    return _binned(cells, mass, centres, resolution)
 
 
-def _binned(entries: Levels | Categories, mass: Array, centres: Array) -> Binned:
+def _binned(
+    entries: Levels | Categories, mass: Array, centres: Array, resolution: _Resolution
+) -> Binned:
     """Entries with a ``mass`` as cells; the first have ``centres``, the others no neighbours."""
     n_cells = len(mass)
     seen = np.flatnonzero(mass)
     density = mass[seen] / mass.sum()
     number = np.maximum(np.cumsum(mass > 0.0) - 1, 0).astype(np.int32)
     kernels = []
-    for length in _LENGTHS:
+    for length in resolution.lengths:
         kernel = np.eye(n_cells)
         near = np.exp(-0.5 * np.square((centres[:, None] - centres) / length))
         kernel[: len(centres), : len(centres)] = near
         # Cells without neighbours have directions of their own.
-        most = _MAX_DIRECTIONS + len(seen) - len(centres)
+        most = resolution.max_directions + len(seen) - len(centres)
         kernels.append(_kernel_directions(kernel[np.ix_(seen, seen)], density, most))
     directions, sizes = zip(*kernels, strict=True)
     return Binned(entries, number, len(seen), directions, sizes)
@@ -226,7 +265,7 @@ def _kernel_directions(kernel: Array, density: Array, most: int) -> tuple[Array,
 
 
 def _evidence_gain(columns: Sequence[Binned], curvature: Array, gradient: Array) -> float:
-    products = [_products(columns, k) for k in range(len(_LENGTHS))]
+    products = [_products(columns, k) for k in range(len(columns[0].directions))]
     shape = tuple(column.n_cells for column in columns)
     # Purified for all length scales at once.
     pure = purify(np.concatenate(products, axis=1), curvature / curvature.sum(), shape)

@@ -49,6 +49,9 @@ class _Size:
     most_levels: int
 
 
+#: The scale of a finer pair's last band, in units of that before.
+FINER = 4.0
+
 #: By the number of columns.
 _SIZES = {
     2: _Size(8, 16, 0.5, np.array([0.2, 1.0]), 24),
@@ -90,9 +93,17 @@ def place_grids(
 
 
 def _axis(
-    summary: DataSummary, feature: int, order: int, period: float | None, *, coded: bool
+    summary: DataSummary,
+    feature: int,
+    order: int,
+    period: float | None,
+    *,
+    coded: bool,
+    finest: int | None = None,
 ) -> Axis:
     column, size = summary.columns[feature], _SIZES[order]
+    if finest is not None:
+        size = replace(size, most_knots=finest)
     if coded:
         return joint_levels(column, order)
     few = len(column.distribution.values) <= size.most_knots
@@ -117,6 +128,30 @@ def joint_terms(
     """A joint term for each interaction."""
     grids = place_grids(summary, interactions, categories, options.knowledge.periods)
     return [joint_term(*each, options) for each in zip(interactions, grids, strict=True)]
+
+
+def finer_term(
+    pair: Interaction,
+    summary: DataSummary,
+    options: Options,
+    categories: Mapping[int, Categories],
+    n_knots: int,
+) -> SmoothTerm | MixedTerm:
+    """The joint term of a pair with up to ``n_knots`` along its axes, and one more band of scales."""
+    periods = options.knowledge.periods
+    axes = [
+        _axis(
+            summary, feature, 2, periods.get(feature), coded=feature in categories, finest=n_knots
+        )
+        for feature in pair
+    ]
+    return joint_term(pair, Grid(tuple(axes)), finer_options(options))
+
+
+def finer_options(options: Options) -> Options:
+    """The options of finer pairs."""
+    scales = options.pair_init_scales
+    return replace(options, pair_init_scales=(*scales, FINER * scales[-1]))
 
 
 def joint_term(features: Interaction, grid: Grid, options: Options) -> SmoothTerm | MixedTerm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lanam.core.fit.joint import joint_term
+from lanam.core.fit.joint import finer_options, joint_term
 from lanam.core.fit.prepare import (
     OnSummary,
     Prepared,
@@ -117,6 +117,12 @@ def term_of(fitted: FittedTerm, options: Options, weight: float) -> Term:
     if isinstance(entries, Grid) and fitted.kind == SpatialTerm.kind:
         return spatial_term(fitted.features, entries, fitted.data_mass, weight, options)
     if isinstance(entries, Grid):
-        return joint_term(fitted.features, entries, options)
+        finer = finer_options(options)
+        architecture = fitted.architecture
+        was_refined = (
+            architecture is not None
+            and architecture.scales == finer.pair_init_scales != options.pair_init_scales
+        )
+        return joint_term(fitted.features, entries, finer if was_refined else options)
     assert entries is not None
     return SmoothTerm(fitted.features, entries, options.architecture(1), options.prior_groups)

@@ -18,6 +18,7 @@ from lanam.core.arrays import Rng
 from lanam.core.fit import interactions
 from lanam.core.fit.joint import Interaction, joint_terms
 from lanam.core.fit.prepare import Run, threads
+from lanam.core.fit.refinement import refine
 from lanam.core.fit.search import (
     RULES,
     TUNED,
@@ -28,7 +29,7 @@ from lanam.core.fit.search import (
     candidate_triples,
 )
 from lanam.core.inference import selection
-from lanam.core.inference.left_out import Fit
+from lanam.core.inference.left_out import log_score_change
 from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Dropped, Stage, TrainingTask
@@ -71,6 +72,7 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredI
     # Pairs with time are a question of their own, with prior odds of their own. They come last: subjects
     # are selected by what is not in the model yet, which then seems to change with time.
     search(options.time_interactions, [pair for pair in every if time in pair], None)
+    stage = refine(stage, run, rng)
     scored = [one for outcome in outcomes for one in outcome.describe(stage, run.is_out_of_time())]
     return stage, tuple(sorted(scored, key=ScoredInteraction.rank))
 
@@ -173,12 +175,11 @@ def _left_out_loss(stage: Stage, wider: Stage, run: Run, least_change: float) ->
 
     It does if it changes by less than so many standard errors. Of many rows those sampled.
     """
-    rows = run.sample_in(wider.problem)
-    after = Fit.at(wider.problem, wider.state).without(rows).score
-    before = Fit.at(stage.problem, stage.state).without(run.sample_in(stage.problem)).score
-    losses = rows.weight * (before - after)
-    loss, error = float(losses.sum()), float(np.sqrt(len(losses)) * losses.std())
-    return loss if loss > -least_change * error else None
+    change, error = log_score_change(
+        (stage.problem, stage.state, run.sample_in(stage.problem)),
+        (wider.problem, wider.state, run.sample_in(wider.problem)),
+    )
+    return -change if change < least_change * error else None
 
 
 def _threshold(stage: Stage, search: Search, problem: Problem) -> Threshold:

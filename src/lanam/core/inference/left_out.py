@@ -35,6 +35,20 @@ _ROUNDING = 1e-9
 _MOST_LEVERAGE = 0.99
 
 
+def log_score_change(
+    before: tuple[Problem, State, Rows], after: tuple[Problem, State, Rows]
+) -> tuple[float, float]:
+    """The change of the log score of rows left out from one fit to another, and its standard error.
+
+    Each has the same rows, located in its own terms.
+    """
+    scores = [
+        Fit.at(problem, state).without(rows).score for problem, state, rows in (before, after)
+    ]
+    changes = after[2].weight * (scores[1] - scores[0])
+    return float(changes.sum()), float(np.sqrt(len(changes)) * changes.std())
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """Rows as predicted without themselves: on the link scale, in the fit's units.

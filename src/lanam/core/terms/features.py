@@ -54,9 +54,10 @@ RESOLUTION = 1
 _SMALLEST = 1e-6
 _SMALLEST_OUTPUT = 1e-8
 
-#: The largest number of products of a band's features in a table over two columns, and over three, which
-#: are smoother.
-_MAX_PRODUCTS = {2: 160, 3: 96}
+#: The largest number of products of a band's features in a table over two columns, by the number of knots
+#: along the longer axis; and over three, which are smoother.
+_MAX_PRODUCTS = ((20, 160), (40, 256), (np.inf, 400))
+_MAX_TRIPLE_PRODUCTS = 96
 
 
 class Features(Protocol):
@@ -209,7 +210,7 @@ def tangent_features(axes: Sequence[Knots], architecture: Architecture) -> list[
 def product_counts(axes: Sequence[Knots], architecture: Architecture) -> list[int]:
     """The number of products of each band."""
     return [
-        min(math.prod(sizes), _MAX_PRODUCTS[max(len(sizes), 2)])
+        min(math.prod(sizes), _max_products([len(knots.points) for knots in axes]))
         for sizes in zip(*(_n_factors(knots, architecture) for knots in axes), strict=True)
     ]
 
@@ -252,13 +253,21 @@ def _bands(knots: Knots, architecture: Architecture) -> Sequence[Band]:
     return [make(architecture.activation, float(s), RESOLUTION) for s in architecture.scales]
 
 
+def _max_products(n_points: Sequence[int]) -> int:
+    """The largest number of products of a band's features on a grid of these numbers of knots."""
+    if len(n_points) > 2:
+        return _MAX_TRIPLE_PRODUCTS
+    return next(most for limit, most in _MAX_PRODUCTS if max(n_points) <= limit)
+
+
 def _largest_products(factors: Sequence[Array]) -> Array:
     """Products of one feature of every column, the largest first."""
     values, sizes = np.ones((1, 1)), np.ones(1)
+    most = _max_products(list(map(len, factors)))
     for factor in factors:
         values = np.einsum("ip,jq->ijpq", values, factor).reshape(len(values) * len(factor), -1)
         sizes = np.multiply.outer(sizes, np.linalg.norm(factor, axis=0)).ravel()
-        kept = np.argsort(-sizes, kind="stable")[: _MAX_PRODUCTS[max(len(factors), 2)]]
+        kept = np.argsort(-sizes, kind="stable")[:most]
         values, sizes = values[:, kept], sizes[kept]
     return values
 
