@@ -21,7 +21,7 @@ from lanam.core.inference.left_out import log_score_change
 from lanam.core.inference.problem import Problem
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Stage, TrainingTask
-from lanam.core.terms.term import MixedTerm, SmoothTerm
+from lanam.core.terms.term import MixedTerm, SmoothTerm, Term
 
 #: The largest numbers of knots along an axis, in turn.
 _KNOTS = (32, 64)
@@ -55,22 +55,28 @@ def refine(stage: Stage, run: Run, rng: Rng) -> Stage:
 
 def _promising(stage: Stage, run: Run, n_knots: int) -> dict[Interaction, SmoothTerm | MixedTerm]:
     """The finer terms of pairs whose residuals have finer structure, the best first."""
-    inputs, known = run.prepared, run.options.knowledge
+    inputs = run.prepared
     terms = {}
     for term in stage.problem.terms:
-        bound = not known.constrained.isdisjoint(term.features)
-        if len(term.features) == 2 and term.features not in known.grouped and not bound:
-            finer = finer_term(
-                term.features, inputs.summary, run.options, inputs.categories, n_knots
-            )
-            sizes = [[len(axis) for axis in each.entries.axes] for each in (finer, term)]
-            if sizes[0] != sizes[1] or finer.architecture != term.architecture:
-                terms[term.features] = finer
+        if not _is_eligible(term, run):
+            continue
+        finer = finer_term(term.features, inputs.summary, run.options, inputs.categories, n_knots)
+        sizes = [[len(axis) for axis in each.entries.axes] for each in (finer, term)]
+        if sizes[0] != sizes[1] or finer.architecture != term.architecture:
+            terms[term.features] = finer
     scores = interactions.fine_scores(
         stage.problem, stage.state, inputs.summary, list(terms), inputs.categories
     )
     ranked = sorted(zip(scores.tolist(), terms, strict=True), reverse=True)
     return {pair: terms[pair] for score, pair in ranked if score >= _PROMISING}
+
+
+def _is_eligible(term: Term, run: Run) -> bool:
+    """Whether a term is a pair that was searched for: not of groups, of space, or under a constraint."""
+    known = run.options.knowledge
+    if not isinstance(term, SmoothTerm | MixedTerm) or len(term.features) != 2:
+        return False
+    return term.features not in known.grouped and known.constrained.isdisjoint(term.features)
 
 
 def _fit(
