@@ -282,6 +282,9 @@ class TestAnswers:
 
     def test_curves_only(self, explanation, data):
         assert {shape.name for shape in explanation.curves} == {"dose", "age"}
+        X, y = data
+        two = LANAMRegressor(**QUICK).fit(X.assign(ward=X["ward"] == "a")[["ward"]], y)
+        assert two.explain_global().curves == ()  # nothing is in between
         with pytest.raises(ValueError, match=r"'ward' is not a curve: peak\(\) is for numeric"):
             explanation["ward"].peak()
         dropped = explanation["noise"]

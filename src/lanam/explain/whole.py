@@ -17,6 +17,7 @@ from lanam.explain.frames import explanation_frame, term_cells
 from lanam.explain.interpretml import ShownTerms
 from lanam.explain.joint import with_main_effects
 from lanam.explain.printed import PrintedTerms
+from lanam.explain.ranges import two_values
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
 from lanam.explain.values import (
@@ -95,8 +96,9 @@ class GlobalExplanation(PrintedTerms, PlainData, ShownTerms):
 
     @property
     def curves(self) -> tuple[Shape, ...]:
-        """The active curves of numeric columns, most important first."""
-        return tuple(term for term in self.active if isinstance(term, Shape) and term.is_curve)
+        """The active curves of numeric columns of more than two values, most important first."""
+        shapes = (term for term in self.active if isinstance(term, Shape) and term.is_curve)
+        return tuple(shape for shape in shapes if two_values(shape) is None)
 
     @property
     def pairs(self) -> tuple[Surface, ...]:
