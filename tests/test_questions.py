@@ -296,6 +296,19 @@ class TestAnswers:
                 ask(95)
 
 
+def test_constrained_curves_obey_their_constraint():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(0.0, 1.0, 150)})
+    y = np.minimum(X["x"], 0.5) + rng.normal(0.0, 0.2, 150)
+    free, rising = (
+        LANAMRegressor(**QUICK, monotonic_cst=given).fit(X, y).explain_global()["x"]
+        for given in (None, {"x": 1})
+    )
+    assert free.peak().probability_interior > 0.1
+    assert rising.falling() == ()
+    assert rising.trough().probability_lowest > 0.99
+
+
 class TestPlot:
     def test_slopes_and_sure_ranges(self, explanation):
         axes = plot_derivative(explanation)
