@@ -37,7 +37,7 @@ from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.likelihoods import Likelihood
-from lanam.core.model.constraining import constrain
+from lanam.core.model.constraining import constrain, constrained_posterior
 from lanam.core.model.fitted import (
     COORDINATE,
     UNSUPPORTED,
@@ -56,6 +56,10 @@ from lanam.core.terms.term import TermKey, key_of
 
 #: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
+
+#: Factor of the prior variances of constrained columns. Of increasing functions (N = 100 and 1000, 20 data
+#: sets) it lowered errors by 3% and 1%, and bands covered .945 instead of .923; 5 and 10 did no better.
+_LOOSENING = 3.0
 
 #: Number of coordinates beyond which an interrupted fit ends without what takes longest.
 _WIDE = 1000
@@ -162,6 +166,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             stage = refit_noise(stage, run)
         quick, fit = _hurried(stage), stage
         stage = fit if prepared.solver.trained else with_lower_dispersion(fit)
+        stage = _loosened(stage, run)
         solution = run.prepared.solver.solution(stage.problem, stage.state, quick=quick)
         if stage is not fit:
             solution = replace(solution, evidence=fit.state.evidence)
@@ -225,6 +230,30 @@ def _with_kept(stage: Stage, kept: Collection[int]) -> Stage:
         for k, term in enumerate(state.terms)
     )
     return replace(stage, state=refit_posterior(problem, replace(state, terms=tuple(again))))
+
+
+def _loosened(stage: Stage, run: Run) -> Stage:
+    """The stage with larger prior variances of columns whose free curves violate their constraints.
+
+    They were tuned to keep free curves from wiggling, of which the constraints take care.
+    """
+    known, problem, state = run.options.knowledge, stage.problem, stage.state
+    if not known.constraints:
+        return stage
+    solution = run.prepared.solver.solution(problem, state, quick=True)
+    solution = run_out(problem, state, solution, known.curved)
+    free = assemble(run.prepared.units, problem, state, solution, [], known.constrained)
+    posterior = constrained_posterior(free, known.constraints)
+    violated = frozenset[int]() if posterior is None else posterior.violated
+    if not violated:
+        return stage
+    terms = (
+        replace(estimate, precision=estimate.precision / _LOOSENING)
+        if not term.joint and term.features[0] in violated
+        else estimate
+        for term, estimate in zip(problem.terms, state.terms, strict=True)
+    )
+    return replace(stage, state=refit_posterior(problem, replace(state, terms=tuple(terms))))
 
 
 def _hurried(stage: Stage) -> bool:

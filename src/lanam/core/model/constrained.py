@@ -34,6 +34,9 @@ SETTLED = 1e-6
 _SETTLED_DRAW = 0.01
 _MOST_SWEEPS = 50
 
+#: Of draws of free curves, the fraction that is most of them.
+_MOST = 0.5
+
 #: Violations below this fraction of a function's size are rounding.
 _ROUNDING = 1e-13
 #: The same where tables were truncated to 24 bits: of models fitted without constraints.
@@ -123,7 +126,8 @@ class ConstrainedPosterior:
             rounding = max(self._rounding(members[k], widths) for k in own)
             cone.append(Inequalities(tuple(within[k] for k in own), tuple(parts), rounding))
         root = np.linalg.cholesky(self.covariance[np.ix_(places, places)])
-        return _Group(places, root, tuple(cone))
+        columns = frozenset(constraint.feature for constraint in constraints)
+        return _Group(places, root, tuple(cone), columns)
 
     def _rounding(self, k: int, widths: Sequence[slice]) -> float:
         """The rounding of a term's largest value: of its mean, and a standard deviation."""
@@ -198,6 +202,20 @@ class ConstrainedPosterior:
         return np.concatenate([half, -half], axis=1)
 
     @property
+    def violated(self) -> frozenset[int]:
+        """The columns whose constraints are violated by most draws of the free curves."""
+        free = self.free_mean[:, None] + self._free_draws
+        found: set[int] = set()
+        for group in self._groups:
+            least = [
+                part.values(free[group.places])[0].min(axis=0) + part.rounding
+                for part in group.cone
+            ]
+            if np.mean(np.min(least, axis=0) < 0.0) > _MOST:
+                found.update(group.columns)
+        return frozenset(found)
+
+    @property
     def binds(self) -> bool:
         """Whether any draw had violated a constraint."""
         free = self.free_mean[:, None] + self._free_draws
@@ -214,8 +232,9 @@ class ConstrainedPosterior:
 
 @dataclass(frozen=True)
 class _Group:
-    """Constrained coordinates that share constraints, and the root of their covariance."""
+    """Constrained coordinates that share constraints, the root of their covariance, and their columns."""
 
     places: IntArray
     root: Array
     cone: tuple[Inequalities, ...]
+    columns: frozenset[int]
