@@ -241,7 +241,11 @@ def _loosened(stage: Stage, run: Run) -> Stage:
     if not known.constraints:
         return stage
     solution = run.prepared.solver.solution(problem, state, quick=True)
-    solution = run_out(problem, state, solution, known.curved)
+    held = run_out(problem, state, solution, known.curved)
+    # Without increments beyond the data, of which half rise and half fall.
+    pairs = zip(held.tables, solution.tables, strict=True)
+    tables = tuple(wide[:, : table.shape[1]] for wide, table in pairs)
+    solution = replace(solution, means=held.means, tables=tables)
     free = assemble(run.prepared.units, problem, state, solution, [], known.constrained)
     posterior = constrained_posterior(free, known.constraints)
     violated = frozenset[int]() if posterior is None else posterior.violated
