@@ -7,7 +7,7 @@ curve is flat, and its bands miss the flat parts.
 
 The model's means are the projection of ``m``, the mode under the constraints. Its covariance stays ``S``:
 where the truth obeys the constraints the projected mean is nearer to it in the metric of ``S``, so bands of
-the free fit's width cover it at least as often. Draws are projected whenever they are drawn.
+this width cover it at least as often as those around ``m``. Draws are projected whenever they are drawn.
 """
 
 from __future__ import annotations
