@@ -145,6 +145,13 @@ class TestConsistent:
         X = X[["b", "steep"]]
         np.testing.assert_allclose(free.predict(X), bound.predict(X), rtol=1e-6)
 
+    def test_columns_without_an_effect_have_none(self, data):
+        X, y = data
+        X = X[["a"]].assign(same=1.0, none=np.nan)
+        arguments = {"interactions": 0, "noise": "constant"}
+        model = LANAMRegressor(monotonic_cst={"a": -1, "same": 1, "none": 1}, **arguments)
+        assert [term.active for term in model.fit(X, y).terms_] == [True, False, False]
+
     def test_the_other_direction_of_the_other_sign(self, data):
         X, y = data
         up = LANAMRegressor(interactions=0, monotonic_cst={"a": 1}).fit(X[["a", "b"]], y)

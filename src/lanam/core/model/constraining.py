@@ -58,6 +58,9 @@ def _moved(
     change = posterior.regression @ by
     terms = []
     for term, place in zip(model.terms, model.blocks, strict=True):
+        if not term.active:
+            terms.append(term)
+            continue
         mean = term.mean + term.table @ change[place]
         if term.coupling is not None:
             mean = mean + term.coupling @ change
