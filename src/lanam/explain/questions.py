@@ -22,6 +22,9 @@ from lanam.explain.values import Values
 #: Draws of a curve: a probability of 5% is known to .3%.
 _N_DRAWS = 4000
 
+#: Values of a draw that differ by less than this fraction of its range are equal.
+_EQUAL = 1e-6
+
 #: Knots closer than this fraction of the range are one: differences of tables would be their rounding.
 _LEAST_STEP = 1e-5
 
@@ -227,8 +230,12 @@ def _extremum(
     name: str, kind: str, coverage: float, values: Array, mean: Array, draws: Array
 ) -> Extremum:
     sign = 1.0 if kind == "peak" else -1.0
-    places = np.argmax(sign * draws, axis=1)
-    heights = sign * (sign * draws).max(axis=1)
+    signed = sign * draws
+    best_of = signed.max(axis=1)
+    # On a plateau, as of constrained curves, the first place: rounding does not choose.
+    slack = _EQUAL * (best_of - signed.min(axis=1))
+    places = np.argmax(signed >= (best_of - slack)[:, None], axis=1)
+    heights = sign * best_of
     best = int(np.argmax(sign * mean))
     lower, upper = _interval(values[places], coverage)
     height_lower, height_upper = _interval(heights, coverage)
