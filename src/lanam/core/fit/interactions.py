@@ -48,6 +48,13 @@ _SMALLEST_DIRECTION = 3e-3
 _MAX_DIRECTIONS = 6
 
 
+#: Triples are scored in full if the products of so many directions of each numeric column, at the middle
+#: length scale, gain this much.
+_SMOOTH_DIRECTIONS = 3
+_SMOOTH_LENGTH = 1
+_LEAST_SMOOTH_GAIN = 0.5
+
+
 @dataclass(frozen=True)
 class _Resolution:
     """Cells of a numeric column, length scales, and the most directions of a column."""
@@ -265,6 +272,8 @@ def _kernel_directions(kernel: Array, density: Array, most: int) -> tuple[Array,
 
 
 def _evidence_gain(columns: Sequence[Binned], curvature: Array, gradient: Array) -> float:
+    if len(columns) > 2 and _smooth_gain(columns, curvature, gradient) < _LEAST_SMOOTH_GAIN:
+        return 0.0
     products = [_products(columns, k) for k in range(len(columns[0].directions))]
     shape = tuple(column.n_cells for column in columns)
     # Purified for all length scales at once.
@@ -272,6 +281,17 @@ def _evidence_gain(columns: Sequence[Binned], curvature: Array, gradient: Array)
     ends = np.cumsum([product.shape[1] for product in products])
     tables = np.split(pure, ends[:-1], axis=1)
     return max(_best_gain(t.T @ (t * curvature[:, None]), t.T @ gradient) for t in tables)
+
+
+def _smooth_gain(columns: Sequence[Binned], curvature: Array, gradient: Array) -> float:
+    """The gain of the smoothest products alone, not purified: little work for each of many triples."""
+    table = np.ones((1, 1))
+    for column in columns:
+        most = None if isinstance(column.entries, Categories) else _SMOOTH_DIRECTIONS
+        directions = column.directions[_SMOOTH_LENGTH][:, :most]
+        product = table[:, None, :, None] * directions[None, :, None, :]
+        table = product.reshape(len(table) * len(directions), -1)
+    return _best_gain(table.T @ (table * curvature[:, None]), table.T @ gradient)
 
 
 def _products(columns: Sequence[Binned], length: int) -> Array:
