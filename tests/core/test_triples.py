@@ -189,3 +189,15 @@ class TestSearch:
         options = replace(AUTO, time=3)
         prepared, stage = in_memory.resume(fitted(), *table(), np.ones(700), options)
         assert second_stage._triples(stage, second_stage.Run(prepared, options), ()) == [TRIPLE]
+
+
+def test_of_many_triples_the_smoothest_are_scored_in_full(monkeypatch):
+    columns, y = table(400)
+    residual = y - columns[:, 3]
+    triples = list(combinations(range(4), 3))
+    scores = {}
+    for few in (200, 1):
+        monkeypatch.setattr(interactions, "_FEW", few)
+        scores[few] = scores_of(columns, residual, np.ones(400), pairs=triples)
+    assert scores[200][0] == scores[1][0] > 10.0
+    assert (scores[1] <= scores[200]).all()

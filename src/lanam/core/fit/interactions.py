@@ -9,7 +9,7 @@ All are computed after the first stage, for every candidate, without fitting one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -48,8 +48,9 @@ _SMALLEST_DIRECTION = 3e-3
 _MAX_DIRECTIONS = 6
 
 
-#: Triples are scored in full if the products of so many directions of each numeric column, at the middle
-#: length scale, gain this much.
+#: Of more triples than these, those are scored in full for which the products of some directions of each
+#: numeric column, at the middle length scale, gain most, or this much.
+_FEW = 200
 _SMOOTH_DIRECTIONS = 3
 _SMOOTH_LENGTH = 1
 _LEAST_SMOOTH_GAIN = 0.5
@@ -164,15 +165,22 @@ def evidence_scores(
     term is a Gaussian process: a product of kernels on the grid of cells, without effects of fewer columns.
     Categories and missing values are cells without neighbours.
     """
+
+    def total(gain: Callable[[Sequence[Binned], Array, Array], float], k: int) -> float:
+        columns, (curvature, gradient) = [binned[one] for one in candidates[k]], sums[k]
+        outputs = zip(curvature.T, gradient.T, strict=True)
+        return sum(gain(columns, *of_output) for of_output in outputs)
+
+    gains = np.zeros(len(candidates))
     with limited_threads(1):
-        gains = [
-            sum(
-                _evidence_gain([binned[feature] for feature in candidate], *of_output)
-                for of_output in zip(curvature.T, gradient.T, strict=True)
-            )
-            for candidate, (curvature, gradient) in zip(candidates, sums, strict=True)
-        ]
-    return np.array(gains, dtype=float)
+        chosen = range(len(candidates))
+        if len(candidates) > _FEW and len(candidates[0]) > 2:
+            smooth = np.array([total(_smooth_gain, k) for k in chosen])
+            best = np.argsort(-smooth, kind="stable")
+            chosen = best[: max(_FEW, int((smooth >= _LEAST_SMOOTH_GAIN).sum()))].tolist()
+        for k in chosen:
+            gains[k] = total(_evidence_gain, k)
+    return gains
 
 
 Cells = Mapping[int, tuple[Levels | Categories, IntArray]]
@@ -272,8 +280,6 @@ def _kernel_directions(kernel: Array, density: Array, most: int) -> tuple[Array,
 
 
 def _evidence_gain(columns: Sequence[Binned], curvature: Array, gradient: Array) -> float:
-    if len(columns) > 2 and _smooth_gain(columns, curvature, gradient) < _LEAST_SMOOTH_GAIN:
-        return 0.0
     products = [_products(columns, k) for k in range(len(columns[0].directions))]
     shape = tuple(column.n_cells for column in columns)
     # Purified for all length scales at once.
