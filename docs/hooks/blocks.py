@@ -23,14 +23,14 @@ def python_blocks(page: Path) -> list[tuple[int, str]]:
 def run_page(page: Path, folder: Path, first: int | None = None) -> None:
     """Run a page's blocks, all or the first few, in one session; the files they write go to ``folder``."""
     names: dict[str, object] = {"__name__": "__main__"}
-    try:
-        with contextlib.chdir(folder):
-            for line, block in python_blocks(page)[:first]:
+    with contextlib.chdir(folder):
+        for line, block in python_blocks(page)[:first]:
+            try:
                 # Blank lines ahead, so that an error names the page's own line.
                 exec(compile("\n" * (line - 1) + block, str(page), "exec"), names)
-    finally:
-        if pyplot := sys.modules.get("matplotlib.pyplot"):
-            pyplot.close("all")  # a reader's next page starts with none, too
+            finally:
+                if pyplot := sys.modules.get("matplotlib.pyplot"):
+                    pyplot.close("all")  # a reader sees one after the other
 
 
 if __name__ == "__main__":
