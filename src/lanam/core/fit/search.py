@@ -41,7 +41,7 @@ class _Rules:
     least_change: float
 
 
-RULES = {2: _Rules(0.3, True, -1.0), 3: _Rules(5.0, False, 3.0)}
+RULES = {2: _Rules(0.3, True, -1.0), 3: _Rules(3.0, False, 3.0)}
 
 #: With ``interactions="auto"``, the number of interactions tried at once.
 _AT_ONCE = 10
