@@ -86,14 +86,28 @@ class Found:
 
     @property
     def unlikely(self) -> bool:
-        """Whether these are no errors: too many, or on one side, with a tail that has no end.
+        """Whether these are no errors: too many or too small, or on one side, with a tail that has no end.
 
         Then the noise differs from row to row, or is skewed, and its mean is asked for.
         """
-        weight = self.residuals.weight[self.gross]
-        surplus = abs(float(weight @ np.sign(self.residuals.values[self.gross])))
-        one_sided = surplus > _MOST_SURPLUS * float(np.sqrt(weight.sum()))
-        return self.errors.tails.too_many or (one_sided and not self._separate)
+        return self.errors.tails.too_many or self._too_small or self._one_sided
+
+    @property
+    def weight(self) -> float:
+        """The weight of the sampled rows that are more likely gross errors than not."""
+        return float(self.residuals.weight[self.gross].sum())
+
+    @property
+    def _too_small(self) -> bool:
+        """Whether half of the errors are smaller than half of those of the least width would be."""
+        size, weight = np.abs(self.residuals.standard), self.residuals.weight
+        small = size < _MEDIAN * self.errors.tails.widths[1]
+        return float(weight @ (self.gross & small)) > 0.5 * self.weight
+
+    @property
+    def _one_sided(self) -> bool:
+        surplus = abs(float(self.residuals.weight @ (self.gross * np.sign(self.residuals.values))))
+        return surplus > _MOST_SURPLUS * math.sqrt(self.weight) and not self._separate
 
     @property
     def _separate(self) -> bool:
@@ -129,16 +143,16 @@ def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage],
         suspected = _suspected(stage, run)
         if suspected is None:
             return stage
-        errors = suspected.errors
+        left = suspected
         # Of a fit that errors have bent, residuals are large in many rows: what counts are those left.
         for _ in range(_MOST_FITS):
-            again = fit(rows.with_noise(stage.problem.rows.missing_noise, errors))
+            before = left
+            again = fit(rows.with_noise(stage.problem.rows.missing_noise, before.errors))
             if again.interrupted:
                 return replace(stage, reason=again.reason)
             left = _found(again.problem, again.state, run)
-            if not left.unlikely:
+            if not left.unlikely or left.weight >= before.weight:
                 break
-            errors = left.errors
         rises = again.state.evidence > stage.state.evidence + _LEAST_GAIN
         better = rises and not left.unlikely and _predicts_better(left, suspected, run)
         return again if better else stage
