@@ -77,7 +77,8 @@ class LANAMClassifier(ClassifierMixin, ClassifierParameters, AdditiveModel):  # 
         As in :class:`LANAMRegressor`, in log-odds.
     calibration_ : Calibration
         The result of :meth:`calibrate`; discarded by the next fit.
-    edits_, family_, plan_, provenance_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
+    edits_, family_, group_std_, plan_, provenance_, n_iter_, converged_, history_, n_features_in_,
+    feature_names_in_
         As in :class:`LANAMRegressor`.
 
     Examples
