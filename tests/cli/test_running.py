@@ -32,7 +32,7 @@ from lanam.storage.container import version_of
 
 ROOT = Path(__file__).parent.parent.parent
 FEW = Calibration(np.arange(4.0), np.ones(4))
-COMMANDS = ("fit", "predict", "explain", "report", "export", "demo")
+COMMANDS = ("fit", "predict", "explain", "report", "adequacy", "export", "demo")
 
 
 class TestHelp:
