@@ -158,9 +158,9 @@ def test_the_influence_of_a_row_is_the_derivative_by_its_weight(case):
     recorded = []
     original = influence.Estimate.std_error
 
-    def spy(self, weight):
+    def spy(self, weight, group=None):
         recorded.append(self.influence[:n_rows])
-        return original(self, weight)
+        return original(self, weight, group)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(influence.Estimate, "std_error", spy)
