@@ -223,7 +223,7 @@ def _encoded(columns: Array, schema: Schema) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
-    """Some rows of a table in memory, of its own library."""
+    """Some rows of a table in memory, as a table of the same library."""
     frame: Any = as_frame(X)
     if frame is not None:
         return frame[rows].to_native()

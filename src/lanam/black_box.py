@@ -207,7 +207,7 @@ def library() -> str:
 
 
 def _regressor(n_rows: int, fewest: int, categorical: IntArray, seed: int) -> Any:
-    """A round of trees for so many rows, with a fewest number of rows in a leaf."""
+    """A round of trees for ``n_rows`` rows, with a fewest number of rows in a leaf."""
     if library() == "LightGBM":
         from lightgbm import LGBMRegressor
 
@@ -241,7 +241,7 @@ def _regressor(n_rows: int, fewest: int, categorical: IntArray, seed: int) -> An
 
 @dataclass(frozen=True)
 class _WithCategories:
-    """LightGBM's trees, which are told of categories when they are fitted."""
+    """LightGBM's trees, which get the categorical columns when they are fitted."""
 
     trees: Any
     categorical: IntArray

@@ -80,7 +80,7 @@ class InteractionScores:
         return tuple(row for row in self.rows if row["status"] == ACTIVE)
 
     def of_order(self, order: int) -> tuple[InteractionRow, ...]:
-        """The interactions of so many columns: 2 for pairs, 3 for triples."""
+        """The interactions of ``order`` columns: 2 for pairs, 3 for triples."""
         return tuple(row for row in self.rows if row["order"] == order)
 
     def matrix(self) -> Array:

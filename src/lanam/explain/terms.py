@@ -349,7 +349,7 @@ class Surface(TabulatedTerm):
             The column whose values the slices are at; by default one of categories, or else the last one.
         n_slices : int, default=3
             The largest number of slices: at the most frequent categories, or at the tabulated values in the
-            middles of so many equal parts of the data.
+            middles of this many equal parts of the data.
 
         Returns
         -------

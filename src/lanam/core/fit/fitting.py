@@ -234,7 +234,7 @@ def _with_kept(stage: Stage, kept: Collection[int]) -> Stage:
 def _loosened(stage: Stage, run: Run) -> Stage:
     """The stage with larger prior variances of columns whose free curves violate their constraints.
 
-    They were tuned to keep free curves from wiggling, of which the constraints take care.
+    They were tuned to keep free curves smooth, which the constraints do as well.
     """
     known, problem, state = run.options.knowledge, stage.problem, stage.state
     if not known.constraints:

@@ -67,7 +67,7 @@ _MOST_CURVES = 600
 
 
 def joint_levels(column: ColumnSummary, order: int) -> Categories:
-    """The entries of a categorical column within an interaction of so many columns."""
+    """The entries of a categorical column within an interaction of ``order`` columns."""
     return choose_categories(column.mass, _SIZES[order].most_levels)
 
 

@@ -173,7 +173,7 @@ def _is_judged(search: Search, wider: Stage, run: Run) -> bool:
 def _left_out_loss(stage: Stage, wider: Stage, run: Run, least_change: float) -> float | None:
     """By how much the log score of left-out rows falls with further interactions, if it rules them out.
 
-    It does if it changes by less than so many standard errors. Of many rows those sampled.
+    It does if it changes by less than ``least_change`` standard errors. Of many rows those sampled.
     """
     change, error = log_score_change(
         (stage.problem, stage.state, run.sample_in(stage.problem)),

@@ -49,7 +49,7 @@ _RARE = 3.0
 #: Unless such levels hold more of the rows than this: of many, no single one matters.
 _RARE_MASS = 0.1
 
-#: While hyperparameters are tuned, the levels of a term are integrated out if they are at least so many.
+#: While hyperparameters are tuned, the levels of a term are integrated out if there are at least this many.
 _MANY_LEVELS = 64
 
 #: The information of the data on a group for which tables are made at least.

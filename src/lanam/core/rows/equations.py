@@ -62,7 +62,7 @@ def level_equations(
 def _summed_by_level(
     rows: AnyRows, kept: Sequence[int], tables: Sequence[Array]
 ) -> tuple[int, ...]:
-    """The terms of many levels, of rows in memory; those of subjects are not worth it."""
+    """The terms of many levels, of rows in memory; those of subjects would save nothing."""
     if not isinstance(rows, Rows) or rows.repeats is not None:
         return ()
     return tuple(

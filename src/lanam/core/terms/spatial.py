@@ -97,7 +97,7 @@ class SpatialTerm:
 
 
 def choose_anchors(grid: Grid, mass: Array, most: int) -> tuple[tuple[int, ...], ...]:
-    """For each length, at most so many entries, where the data with this ``mass`` per entry is."""
+    """For each length, at most ``most`` entries, where the data with this ``mass`` per entry is."""
     places = _positions(grid) / extent(grid)
     seen = np.flatnonzero((mass > 0.0) & ~np.isnan(places).any(axis=1))
     return tuple(
