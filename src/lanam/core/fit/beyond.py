@@ -27,7 +27,7 @@ from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.rows.statistics import output_places
 from lanam.core.terms.knots import SMOOTH, Categories, Knots
 from lanam.core.terms.spatial import SpatialTerm
-from lanam.core.terms.term import MixedTerm, SmoothTerm, Term
+from lanam.core.terms.term import MixedTerm, SmoothTerm, Term, main_effects
 
 #: A function is straight if this fraction of its variance over the data, or less, is not along a line; in
 #: proportion, it goes on along the line.
@@ -44,18 +44,11 @@ def run_out(
     Those of ``curved`` columns, which are convex or concave, go on at their last slope: held at their last
     value, they would not be.
     """
+    straight_on = main_effects(problem.terms, curved)
+    fitted = zip(problem.terms, state.terms, solution.means, solution.tables, strict=True)
     terms = [
-        _at_last_slope(term, estimate, mean, table)
-        if not term.joint and term.features[0] in curved
-        else _extended(term, estimate, mean, table, mass)
-        for term, estimate, mean, table, mass in zip(
-            problem.terms,
-            state.terms,
-            solution.means,
-            solution.tables,
-            problem.data_mass,
-            strict=True,
-        )
+        _at_last_slope(*each) if k in straight_on else _extended(*each, problem.data_mass[k])
+        for k, each in enumerate(fitted)
     ]
     n_outputs = problem.likelihood.n_outputs
     widths = [table.shape[1] for table in solution.tables]

@@ -52,7 +52,7 @@ from lanam.core.rows.statistics import fit_intercept_only
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Tables
 from lanam.core.terms.spatial import SpatialTerm
-from lanam.core.terms.term import TermKey, key_of
+from lanam.core.terms.term import TermKey, key_of, main_effects
 
 #: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
@@ -218,9 +218,9 @@ def _with_kept(stage: Stage, kept: Collection[int]) -> Stage:
     problem, state = stage.problem, stage.state
     gone = {
         k
-        for k, (term, now) in enumerate(zip(problem.terms, state.terms, strict=True))
-        if not term.joint and term.features[0] in kept
-        if now.basis is not None and now.basis.shape == (len(term.group_index), 0)
+        for k in main_effects(problem.terms, kept)
+        if (basis := state.terms[k].basis) is not None
+        and basis.shape == (len(problem.terms[k].group_index), 0)
     }
     if not gone:
         return stage
@@ -250,11 +250,10 @@ def _loosened(stage: Stage, run: Run) -> Stage:
     violated = frozenset[int]() if posterior is None else posterior.violated
     if not violated:
         return stage
+    loose = main_effects(problem.terms, violated)
     terms = (
-        replace(estimate, precision=estimate.precision / _LOOSENING)
-        if not term.joint and term.features[0] in violated
-        else estimate
-        for term, estimate in zip(problem.terms, state.terms, strict=True)
+        replace(term, precision=term.precision / _LOOSENING) if k in loose else term
+        for k, term in enumerate(state.terms)
     )
     return replace(stage, state=refit_posterior(problem, replace(state, terms=tuple(terms))))
 

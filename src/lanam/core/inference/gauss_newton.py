@@ -39,7 +39,7 @@ from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Train
 from lanam.core.inference.tuning import WIDE, tune
 from lanam.core.rows import statistics
 from lanam.core.rows.cross_tables import TableQuadratic
-from lanam.core.terms.term import LevelTerm, key_of
+from lanam.core.terms.term import LevelTerm, key_of, main_effects
 
 #: Initial noise, relative to that of the intercept-only model.
 _START_NOISE = 0.1
@@ -335,9 +335,7 @@ def _weak_terms(
     """
     linear, posterior = problem.solved(state)
     outside = linear.gains_outside(posterior)
-    stays = {
-        k for k, term in enumerate(problem.terms) if not term.joint and term.features[0] in kept
-    }
+    stays = main_effects(problem.terms, kept)
     eliminate = partial(
         selection.eliminate,
         linear.model.prior,

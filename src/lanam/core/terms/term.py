@@ -7,7 +7,7 @@ precision. It holds no state: a network's expansion point is an argument.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -266,6 +266,11 @@ Term = SmoothTerm | LevelTerm | OrderedTerm | MixedTerm | SpatialTerm
 
 #: Identifies a term of a model: its kind and its columns.
 TermKey: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+def main_effects(terms: Iterable[Term], columns: Collection[int]) -> set[int]:
+    """The positions of the terms that are of one of these columns alone."""
+    return {k for k, term in enumerate(terms) if not term.joint and term.features[0] in columns}
 
 
 def key_of(term: Term) -> TermKey:
