@@ -14,7 +14,7 @@ from lanam.data import CATEGORICAL
 if TYPE_CHECKING:
     from lanam.explain.terms import Surface, SurfaceAxis
 
-#: Of a numeric column, slices are at the entries nearest to the middles of this many equal parts of its data.
+#: Of a numeric column, slices are at the entries nearest to the middles of this many parts of its data.
 N_SLICES = 3
 
 
