@@ -21,16 +21,14 @@ from lanam.plot.common import (
     Style,
     hidden_classes,
     in_percent,
-    read_panels,
     require,
     require_terms,
     series_of,
     write_left_label,
     write_notes,
 )
-from lanam.plot.curves import MAX_SHAPE_NAME, STRIP, draw_density, name_lines
-from lanam.plot.panels import draw_legend, new_panels
-from lanam.text import cut
+from lanam.plot.curves import STRIP, draw_density
+from lanam.plot.panels import draw_legend, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,12 +92,8 @@ def plot_derivative(
     require_terms(terms, max_terms)
     half = half_width(coverage)
     shapes = _curves(explanation, terms)[:max_terms]
-    names = [name_lines(name) for name in cut([shape.name for shape in shapes], MAX_SHAPE_NAME)]
     is_new = axes is None
-    panels = new_panels(shapes, names, n_columns, False) if is_new else read_panels(axes)
-    if len(panels) < len(shapes):
-        raise ValueError(f"{len(shapes)} terms need as many axes, and there are {len(panels)}")
-    panels = panels[: max(len(shapes), 1)]
+    panels, names = panels_of(shapes, axes, n_columns)
     series = series_of(explanation, shapes, classes, len(CLASS_COLOURS))
     for ax, lines, shape in zip(panels, names, shapes, strict=False):
         _draw(ax, shape, lines, series, half, coverage)

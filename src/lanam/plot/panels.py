@@ -16,10 +16,11 @@ from lanam.plot.common import (
     label_height,
     own_figure,
     pyplot,
+    read_panels,
     short_labels,
     write_legend,
 )
-from lanam.plot.curves import shown_categories, slot_names
+from lanam.plot.curves import MAX_SHAPE_NAME, name_lines, shown_categories, slot_names
 from lanam.text import cut
 
 if TYPE_CHECKING:
@@ -33,7 +34,23 @@ _PANEL_WIDTH = 2.15
 _MANY_TERMS = (12, 20)
 
 
-def new_panels(
+def panels_of(
+    shapes: Sequence[Shape],
+    axes: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+    n_columns: int | None,
+    *,
+    share_y: bool = False,
+) -> tuple[NDArray[np.object_], list[list[str]]]:
+    """A panel for each term, of the ``axes`` or of a new figure, and the lines of its name."""
+    names = [name_lines(name) for name in cut([shape.name for shape in shapes], MAX_SHAPE_NAME)]
+    is_new = axes is None
+    panels = _new_panels(shapes, names, n_columns, share_y) if is_new else read_panels(axes)
+    if len(panels) < len(shapes):
+        raise ValueError(f"{len(shapes)} terms need as many axes, and there are {len(panels)}")
+    return panels[: max(len(shapes), 1)], names
+
+
+def _new_panels(
     shapes: Sequence[Shape],
     names: Sequence[Sequence[str]],
     n_columns: int | None,

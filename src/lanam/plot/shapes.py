@@ -18,7 +18,6 @@ from lanam.plot.common import (
     add_percent_axis,
     hidden_classes,
     in_percent,
-    read_panels,
     require,
     require_terms,
     series_of,
@@ -28,14 +27,11 @@ from lanam.plot.common import (
     write_notes,
 )
 from lanam.plot.curves import (
-    MAX_SHAPE_NAME,
     STRIP,
     draw_shape,
-    name_lines,
     shown_categories,
 )
-from lanam.plot.panels import draw_legend, new_panels
-from lanam.text import cut
+from lanam.plot.panels import draw_legend, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,11 +124,7 @@ def plot_shapes(
             "plot_shapes shows univariate terms: use plot_interaction for interactions"
         )
     is_new = axes is None
-    names = [name_lines(name) for name in cut([shape.name for shape in shapes], MAX_SHAPE_NAME)]
-    panels = new_panels(shapes, names, n_columns, share_y) if is_new else read_panels(axes)
-    if len(panels) < len(shapes):
-        raise ValueError(f"{len(shapes)} terms need as many axes, and there are {len(panels)}")
-    panels = panels[: max(len(shapes), 1)]
+    panels, names = panels_of(shapes, axes, n_columns, share_y=share_y)
     series = series_of(explanation, shapes, classes, len(CLASS_COLOURS))
     sized_shapes = [(shape, _sized(series, shape, coverage, simultaneous)) for shape in shapes]
     for ax, lines, (shape, sized) in zip(panels, names, sized_shapes, strict=False):
