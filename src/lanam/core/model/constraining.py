@@ -102,21 +102,17 @@ def constrained_posterior(
 ) -> ConstrainedPosterior | None:
     """The posterior under the constraints of a model's terms; None if these have no term."""
     columns = {constraint.feature for constraint in constraints}
-    terms = [
-        (term, place)
-        for term, place in zip(model.terms, model.blocks, strict=True)
-        if term.active and columns & set(term.features) and term.entries is not None
-    ]
+    terms, means = [], []
+    for term, place in zip(model.terms, model.blocks, strict=True):
+        if term.active and columns & set(term.features) and term.entries is not None:
+            terms.append(ConstrainedTerm(place, term.features, term.entries, term.table))
+            means.append(_coordinates(term))
     if not terms:
         return None
     free = ConstrainedPosterior(
-        constraints=tuple(c for c in constraints),
-        terms=tuple(
-            ConstrainedTerm(place, term.features, term.entries, term.table)
-            for term, place in terms
-            if term.entries is not None
-        ),
-        free_mean=np.concatenate([_coordinates(term) for term, _ in terms]),
+        constraints=tuple(constraints),
+        terms=tuple(terms),
+        free_mean=np.concatenate(means),
         cov_cholesky=model.cov_cholesky,
         mean=np.empty(0),
     )
