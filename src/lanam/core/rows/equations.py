@@ -236,12 +236,9 @@ def _level_equations(
 
     def of(part: Rows) -> Totals:
         expansion, kept_part = around.expand(part), part.keep_terms(kept)
-        position, size, rows = (
-            kept_part.positions[k].of_rows,
-            kept_part.sizes[k],
-            np.arange(len(part)),
-        )
-        weighted = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
+        position, size = kept_part.positions[k].of_rows, kept_part.sizes[k]
+        at_level = (position.index, np.arange(len(part)))
+        weighted = csr_array((expansion.curvature, at_level), shape=(size, len(part)))
         return weighted @ designs.of(kept_part), spread(position, expansion.pseudo_response, size)
 
     return added(parts, _DESIGN_CHUNK_ROWS, of)
@@ -261,10 +258,8 @@ def _joint_level_equations(
 
     def of(part: Rows) -> Totals:
         expansion, kept_part = around.expand(part), part.keep_terms(kept)
-        position, size = kept_part.positions[k].of_rows, kept_part.sizes[k]
-        at_level = csr_array(
-            (np.ones(len(part)), (position.index, np.arange(len(part)))), shape=(size, len(part))
-        )
+        size = kept_part.sizes[k]
+        at_level = _Level.of(kept_part.positions[k], size).indicators
         design = designs.of(kept_part)
         cross = np.zeros((size, n_outputs, places.size))
         for i, j in combinations_with_replacement(range(n_outputs), 2):
