@@ -111,10 +111,16 @@ def _axis(
     n_knots = size.most_knots if few else max(min(affordable, size.most_knots), size.fewest_knots)
     if column.knots is not None:
         return column.knots.thinned(n_knots)
+    return _curve(column, period, n_knots, size.margins)
+
+
+def _curve(column: ColumnSummary, period: float | None, n_knots: int, margins: Array) -> Knots:
+    """Knots of a smooth function of a column, or of a cyclic one."""
+    distribution = column.distribution
     if period is not None:
-        knots = place_circle(column.distribution, period, n_knots)
+        knots = place_circle(distribution, period, n_knots)
     else:
-        knots = place_knots(column.distribution, n_knots, size.margins)
+        knots = place_knots(distribution, n_knots, margins)
     assert knots is not None, "a constant column cannot interact"
     return knots
 
@@ -194,14 +200,12 @@ def _axis_of_groups(
     summary: DataSummary, feature: int, options: Options, *, straight: bool
 ) -> Knots:
     """The knots of a column whose curves differ between groups."""
-    distribution, periods = summary.columns[feature].distribution, options.knowledge.periods
-    if straight:
-        knots = place_line(distribution, _SLOPE_KNOTS, _SIZES[2].margins)
-    elif feature in periods:
-        knots = place_circle(distribution, periods[feature], _SIZES[2].most_knots)
-    else:
-        knots = place_knots(distribution, _SIZES[2].most_knots, _SIZES[2].margins)
-    assert knots is not None, "a constant column has no curve"
+    column, size = summary.columns[feature], _SIZES[2]
+    if not straight:
+        period = options.knowledge.periods.get(feature)
+        return _curve(column, period, size.most_knots, size.margins)
+    knots = place_line(column.distribution, _SLOPE_KNOTS, size.margins)
+    assert knots is not None, "a constant column has no line"
     return knots
 
 
