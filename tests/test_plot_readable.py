@@ -186,8 +186,9 @@ def test_curves_of_classes_have_marks(classes):
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_local(wide, classes, everything):
-    for _, local in (wide, classes):
-        ax = plot_local(local, 8, everything=everything)
+    # Of the classes' first row the intervals exclude zero.
+    for (_, local), row in ((wide, 8), (classes, 0)):
+        ax = plot_local(local, row, everything=everything)
         assert_nothing_is_cut_off(ax)
         assert_no_formulas(ax)
         assert_labels_are_apart(ax, "y")

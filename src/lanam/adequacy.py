@@ -307,9 +307,12 @@ def _assess(model: Any, rows: LeftOver, fold: IntArray, plan: Plan, refitted: bo
     z = float(ndtri(0.5 + 0.5 * plan.coverage))
 
     def missed(columns: tuple[int, ...], gain: Array) -> Missed:
+        mean = float(np.average(gain, weights=rows.weight))
+        if explainable.value <= 0.0:
+            # Nothing predicts better than a constant: a share of nothing may be any.
+            return Missed(tuple(names[k] for k in columns), mean, 0.0, 0.0, 1.0)
         share = influence.ratio(influence.mean_of(gain, rows.weight), explainable)
         half, value = z * share.std_error(rows.weight), share.value
-        mean = float(np.average(gain, weights=rows.weight))
         # Trees may predict worse, but what is missed is not negative.
         ends = value - half, max(value + half, 0.0)
         return Missed(tuple(names[k] for k in columns), mean, value, *ends)

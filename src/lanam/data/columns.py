@@ -152,6 +152,7 @@ def require_kind(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lanam.data.schema import learn_schema
     >>> require_kind(
     ...     [0], CATEGORICAL, learn_schema(["age"], np.zeros((2, 1))), "ordered", "an order"

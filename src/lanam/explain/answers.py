@@ -128,8 +128,8 @@ class Extremum(PlainData):
     >>> rng = np.random.default_rng(0)
     >>> dose = rng.uniform(0, 10, 300)
     >>> response = -np.square(dose - 6) / 10 + rng.normal(0, 0.5, 300)
-    >>> model = LANAMRegressor().fit({"dose": dose}, response)
-    >>> peak = model.explain_global()["dose"].peak()
+    >>> model = LANAMRegressor().fit(dose[:, None], response)
+    >>> peak = model.explain_global()["x0"].peak()
     >>> bool(peak.lower < 6 < peak.upper), peak.probability_interior > 0.99
     (True, True)
     """

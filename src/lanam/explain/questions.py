@@ -87,12 +87,13 @@ class AskedCurve:
 
         Examples
         --------
-        >>> from sklearn.datasets import load_diabetes
+        >>> import numpy as np
         >>> from lanam import LANAMRegressor
-        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-        >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
-        >>> len(model.explain_global()["bmi"].rising())
-        1
+        >>> dose = np.linspace(0, 10, 300)
+        >>> response = -np.square(dose - 6) / 10 + np.random.default_rng(0).normal(0, 0.5, 300)
+        >>> model = LANAMRegressor().fit(dose[:, None], response)
+        >>> all(last < 6.5 for first, last in model.explain_global()["x0"].rising())
+        True
         """
         return self.derivative().rising(coverage)
 
