@@ -1,4 +1,4 @@
-"""Pairs of columns: how all of them scored, which are in a model, and what the strongest add."""
+"""Interactions: how all pairs scored, which are in a model, triples too, and what pairs add."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def found_pairs(fitted: Fitted, dataset: Dataset, train: Table) -> tuple[Row, Ar
     names = dataset.columns or scores.names
     active = [row["features"] for row in scores.active]
     row = {"pairs": "; ".join(_name(names, features) for features in active)}
+    pairs = [features for features in active if len(features) == 2]
     arrays = {
         "pair_scores": scores.matrix(),
-        "pairs_active": np.array(active, int).reshape(-1, 2),
+        "pairs_active": np.array(pairs, int).reshape(-1, 2),
     }
-    return row, arrays | (strongest(fitted.model, names, train) if active else {})
+    return row, arrays | (strongest(fitted.model, names, train) if pairs else {})
 
 
 def strongest(model: Any, names: Sequence[str], train: Table) -> Arrays:

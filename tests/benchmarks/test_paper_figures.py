@@ -176,3 +176,13 @@ def test_correlation_from_mutual_information():
     found = correlation_of(information)
     assert np.isnan(np.diag(found)).all()
     np.testing.assert_allclose([found[0, 1], found[1, 0]], [rho, 0.0], atol=1e-12)
+
+
+def test_triples_are_no_pairs():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(600, 3))
+    y = X.prod(axis=1)
+    dataset = Dataset("made up", "regression", X, y, columns=("a", "b", "c"))
+    fitted = all_peers()["lanam-auto"].fit(X, y, "regression", 0, 1)
+    row, arrays = found_pairs(fitted, dataset, X)
+    assert "a x b x c" in row["pairs"].split("; ")
+    assert arrays["pairs_active"].shape[1] == 2
