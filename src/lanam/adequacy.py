@@ -61,6 +61,10 @@ class Plan:
         read_count("max_rows", self.max_rows, least=20)
         require_coverage(self.coverage)
 
+    def generator(self) -> np.random.Generator:
+        """The random numbers of the plan."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
     def folds(self, y: IntArray, rng: np.random.Generator) -> IntArray:
         """The fold of every unit; each has about as many of every range of ``y``."""
         if len(y) < 2 * self.n_splits:
@@ -100,7 +104,7 @@ def adequacy(model: Any, X: Any, y: Any, plan: Plan, given: Mapping[str, Any]) -
     weight = read_weights(given.get("sample_weight"), n_rows)
     target = model._read_target(model.family_, y, n_rows)
     size, offset = model._read_given(n_rows, **{k: given[k] for k in given if k != "sample_weight"})
-    rng = np.random.default_rng(check_random_state(plan.random_state).randint(2**31 - 1))
+    rng = plan.generator()
     chosen = _sampled(weight, plan.max_rows, rng)
     values = {name: np.broadcast_to(value, n_rows)[chosen] for name, value in given.items()}
     if "sample_weight" in values:
@@ -170,7 +174,7 @@ def survival_adequacy(
 
     ``subjects`` have entry and time as their last columns; ``given`` are the arguments of ``fit``.
     """
-    rng = np.random.default_rng(check_random_state(plan.random_state).randint(2**31 - 1))
+    rng = plan.generator()
     chosen = _sampled(subjects.weight, plan.max_rows, rng)
     X, table = take_rows(X, chosen), subjects.columns[chosen]
     codes, weight = subjects.response[chosen], subjects.weight[chosen]
