@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lanam.core.fit.solvers import CURVATURES, SOLVERS
+from lanam.core.fit.solvers import has_networks
 from lanam.core.inference.options import Options
 from lanam.core.terms.constraints import Constraint
 from lanam.core.terms.knowledge import Knowledge
 from lanam.data import CATEGORICAL, Schema
-from lanam.data.columns import plain, read_by_column, read_pair
+from lanam.data.columns import named_interactions, named_twice, plain, read_by_column, read_pair
 from lanam.errors import InputError, choose
 from lanam.parameters import is_number
 
@@ -37,12 +37,7 @@ def read_constraints(
     for argument, columns in (("monotonic_cst", monotone), ("shape_cst", curved)):
         for column in columns:
             if column in cyclic:
-                raise InputError(
-                    "{argument} and {cyclic} both name the column {column!r}",
-                    "leave it out of one of them",
-                    argument=argument,
-                    column=names[column],
-                )
+                raise named_twice(argument, "cyclic", names[column])
     _require_no_interactions(arguments.get("interactions"), curved, names)
     return tuple(
         Constraint(column, monotone.get(column, 0), curved.get(column, 0))
@@ -52,8 +47,7 @@ def read_constraints(
 
 def require_linearised(options: Options) -> None:
     """Reject constraints on networks that are trained, or of factored curvature."""
-    trained = SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
-    if options.knowledge.constraints and trained:
+    if options.knowledge.constraints and has_networks(options):
         raise InputError(
             "{argument} is for networks that are not trained, the default",
             "use solver='gauss-newton' and curvature='exact'",
@@ -75,13 +69,8 @@ def require_order(known: Knowledge, schema: Schema) -> None:
             )
         for argument, pairs in (("by", known.by), ("random_slopes", known.slopes)):
             if any(constraint.feature in pair for pair in pairs):
-                other = f"{{{argument_of(known)}}}"
-                raise InputError(
-                    f"{{argument}} and {other} both name the column {{column!r}}",
-                    "leave it out of one of them: curves by group have no constraints",
-                    argument=argument,
-                    column=column.name,
-                )
+                why = ": curves by group have no constraints"
+                raise named_twice(argument, argument_of(known), column.name, why)
 
 
 def argument_of(known: Knowledge) -> str:
@@ -127,10 +116,7 @@ def _require_no_interactions(
     interactions: Any, curved: Collection[int], names: Sequence[str]
 ) -> None:
     """No interaction of a convex or concave column is asked for."""
-    asked = plain(interactions)
-    if not curved or isinstance(asked, (str, int)) or asked is None:
-        return
-    for pair in asked:
+    for pair in named_interactions(interactions) if curved else ():
         for column in read_pair(pair, "interactions", names):
             if column in curved:
                 raise InputError(

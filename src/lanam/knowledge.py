@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any
 
 from lanam.constraints import read_constraints, require_linearised, require_order
-from lanam.core.fit.solvers import CURVATURES, SOLVERS
+from lanam.core.fit.solvers import has_networks
 from lanam.core.inference.options import Options
 from lanam.core.terms.knowledge import Knowledge
 from lanam.data import CATEGORICAL, NUMERIC, Schema, find_column
 from lanam.data.columns import (
-    plain,
+    named_interactions,
+    named_twice,
     read_by_column,
     read_columns_of,
     read_orders,
@@ -98,7 +99,7 @@ def require_networks(options: Options) -> None:
             return
         remedy = (
             "{use solver='gauss-newton' and curvature='exact', the defaults}"
-            if SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored
+            if has_networks(options)
             else "leave hidden_sizes and pair_hidden_sizes at 'auto'"
         )
         raise InputError(
@@ -209,13 +210,7 @@ def _require_one_shape(by_argument: Mapping[str, Any], names: Sequence[str]) -> 
     for argument, columns in by_argument.items():
         for index in columns:
             if index in seen:
-                other = f"{{{seen[index]}}}"
-                raise InputError(
-                    f"{{argument}} and {other} both name the column {{column!r}}",
-                    "leave it out of one of them",
-                    argument=argument,
-                    column=names[index],
-                )
+                raise named_twice(argument, seen[index], names[index])
             seen[index] = argument
 
 
@@ -249,10 +244,7 @@ def _require_none_excluded(
     why: str = "which {exclude_pairs} excludes",
 ) -> None:
     """No pair is both asked for and excluded."""
-    asked = plain(interactions)
-    if not excluded or isinstance(asked, (str, int)) or asked is None:
-        return
-    for interaction in asked:
+    for interaction in named_interactions(interactions) if excluded else ():
         columns = {find_column(column, names, "interactions") for column in interaction}
         pair = next((pair for pair in excluded if columns.issuperset(pair)), None)
         if pair is not None:

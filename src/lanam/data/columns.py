@@ -187,6 +187,22 @@ def plain(value: Any) -> Any:
     return value
 
 
+def named_interactions(value: Any) -> Sequence[Any]:
+    """The interactions that ``interactions`` names; none for "auto" or a number."""
+    asked = plain(value)
+    return () if asked is None or isinstance(asked, (str, int)) else asked
+
+
+def named_twice(argument: str, other: str, column: str, why: str = "") -> InputError:
+    """The error of a column that two arguments name, which exclude each other."""
+    return InputError(
+        f"{{argument}} and {{{other}}} both name the column {{column!r}}",
+        f"leave it out of one of them{why}",
+        argument=argument,
+        column=column,
+    )
+
+
 def _example(value: object, names: Sequence[str]) -> str:
     """A column for an example: the one given, if it is one."""
     return value if isinstance(value, str) and value in names else names[0]
