@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from lanam.black_box import Boosted, LeftOver, boost, encode_for_trees, library
+from lanam.black_box import Boosted, LeftOver, boost, boosting_threads, encode_for_trees, library
 from lanam.core.arrays import Array, IntArray
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model import scoring
@@ -141,7 +141,8 @@ def adequacy(model: Any, X: Any, y: Any, plan: Plan, given: Mapping[str, Any]) -
         likelihood,
     )
     rows = _with_constant(rows, fold, known)
-    return _assess(model, rows, fold, plan, refit is not None)
+    with boosting_threads(len(rows.y)):
+        return _assess(model, rows, fold, plan, refit is not None)
 
 
 def _link(model: Any, X: Any, chosen: IntArray, likelihood: Likelihood) -> Array:
@@ -196,7 +197,9 @@ def survival_adequacy(
     links = _held_out_links(model, refit, fold, unit, link)
     likelihood = model.family_.likelihood_of(model._model)
     left = LeftOver(*columns, rows.response, links, links, rows.weight, weight, unit, likelihood)
-    return _assess(model, _with_constant(left, fold, None), fold, plan, refit is not None)
+    left = _with_constant(left, fold, None)
+    with boosting_threads(len(left.y)):
+        return _assess(model, left, fold, plan, refit is not None)
 
 
 def _log_hazard(model: Any, columns: Array, times: Array, timeline: Timeline) -> Array:

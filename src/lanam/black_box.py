@@ -8,6 +8,7 @@ by the curvature (Newton's step), and expands around the new prediction. So the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.likelihoods import Likelihood
@@ -135,6 +137,16 @@ class Boosted:
 def _predict(trees: Sequence[Any], columns: Array, shape: tuple[int, ...]) -> Array:
     values = np.stack([each.predict(columns) for each in trees], axis=1)
     return values.reshape(len(columns), *shape)
+
+
+def boosting_threads(n_rows: int) -> AbstractContextManager[Any]:
+    """A context in which few rows are boosted with one thread; scikit-learn has no parameter of it."""
+    if n_rows >= _THREADED_ROWS:
+        return nullcontext()
+    import sklearn.ensemble  # noqa: F401 -- limits are set for loaded libraries only
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="openmp")
+    return limits
 
 
 def boost(rows: LeftOver, train: IntArray, seed: int, features: Sequence[int] = ()) -> Boosted:

@@ -74,7 +74,7 @@ class TestExplain:
 
     def test_questions_without_answers(self, lanam, place):
         ask = ("explain", "price.lanam", "--derivative")
-        assert "'city' is not a curve" in lanam(*ask, "--term", "city", code=1).err
+        assert "'city' is not a curve" in lanam(*ask, "--term", "city", code=2).err
         assert "choose one" in lanam(*ask, "--row", 1, "--data", "price.csv", code=2).err
 
     def test_a_dropped_term(self, lanam, place):

@@ -155,6 +155,11 @@ def _ask_curves(request: ExplainRequest, explanation: GlobalExplanation, console
         shapes = [shape for shape in explanation.shapes if shape.name == name]
         if not shapes:
             raise UsageError(f"--derivative is for terms of one column, and {name!r} has more")
+        if shapes[0].active and shapes[0].posterior is None:
+            raise UsageError(
+                f"--derivative is for numeric columns, and {name!r} is not a curve: leave --derivative out "
+                "to see its effects"
+            )
     if not shapes:
         raise CLIError("no curve is active: there is nothing to ask")
     try:

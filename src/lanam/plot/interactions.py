@@ -227,6 +227,10 @@ def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, ...] | Non
 def _pair_panels(view: View, n_rows: int, n_columns: int) -> NDArray[np.object_]:
     n_up = sum(len(part.middles) for part in view.up.parts) if not view.up.smooth else 0
     height = 3.9 if n_columns == 1 else max(3.9, 1.6 + 0.19 * n_up)
+    if view.surface.spatial and not view.across.others:
+        # Of a wide map: its own height and that of titles, or colour bars would be higher than the map.
+        width, depth = (np.ptp(values) for values in view.values)
+        height = float(np.clip(0.9 + 2.7 * depth / width, 2.0, height))
     _, panels = pyplot().subplots(
         n_rows, n_columns, figsize=(8.4, height * n_rows), layout="constrained", squeeze=False
     )
