@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core.fit import beyond
 from lanam.core.model import scoring
 from lanam.plot import plot_local
 
@@ -107,3 +108,39 @@ def test_rows_outside_the_data_are_marked():
     words = [plot_local(local, row).figure.get_supxlabel() for row in (0, 1)]
     assert "Outside the range of the training data: age" in words[1]
     assert "Outside" not in words[0]
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_pair_of_columns_nearly_on_a_line_stays_in_proportion_off_it(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    along, across = rng.uniform(-1.0, 1.0, (2, 300))
+    x = np.column_stack([along, along + 0.2 * across])
+    y = np.sin(8.0 * along) * np.sin(3.0 * across) + 0.1 * rng.standard_normal(300)
+    places = np.linspace(-1.0, 1.0, 21)
+    off = np.stack(np.meshgrid(places, places), axis=-1).reshape(-1, 2)
+    reach = 0.5 * np.ptp(y)
+
+    def fitted():
+        model = LANAMRegressor(interactions=[(0, 1)]).fit(x, y)
+        prediction, std = model.predict(off, return_std=True)
+        inside = (prediction > y.min() - reach) & (prediction < y.max() + reach)
+        return model, inside.all(), std
+
+    model, inside, std = fitted()
+    monkeypatch.setattr(beyond, "_LARGEST", np.inf)
+    free, free_inside, free_std = fitted()
+    assert inside
+    assert not free_inside
+    assert std.max() < 4.0 * y.std() < free_std.max()
+    # Nothing changes where data is.
+    np.testing.assert_array_equal(model.predict(x), free.predict(x))
+    seen = free._model.terms[-1].data_mass > 0.0
+    before, after = (one._model.terms[-1].mean[seen] for one in (free, model))
+    np.testing.assert_array_equal(after, before)
+
+
+def test_excess_prior_variance_counts_as_noise():
+    mean, table, variance = np.array([3.0, 3.0]), np.array([[1.0], [4.0]]), np.array([1.0, 16.0])
+    held, scaled, lost = beyond._in_proportion(mean, table, variance, 2.0)
+    np.testing.assert_allclose(held, [3.0, 0.75])
+    np.testing.assert_allclose(np.square(np.hstack([scaled, lost])).sum(axis=1), [1.0, 4.0])

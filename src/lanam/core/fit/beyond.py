@@ -10,7 +10,8 @@ as one further coordinate for each side of each column. A function of one column
 data goes on along its line for half of the data's range. No row lies there: nothing else changes.
 
 Of very many groups with curves the rarest share an entry, to which the prior of one group is added
-likewise, and surfaces have that of their prior at places without data.
+likewise, and surfaces have that of their prior at places without data. An interaction is shrunk in cells
+without data where its prior variance is out of proportion to the response's.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from lanam.core.terms.term import MixedTerm, SmoothTerm, Term, main_effects
 _BENT = 0.05
 #: How far it goes on, in ranges of the data.
 _STRAIGHT_ON = 0.5
+#: An interaction's largest prior standard deviation where no data is, in those of the response.
+_LARGEST = 2.0
 
 
 def run_out(
@@ -44,10 +47,13 @@ def run_out(
     Those of ``curved`` columns, which are convex or concave, go on at their last slope: held at their last
     value, they would not be.
     """
+    largest = _LARGEST * _response_spread(problem, state, solution)
     straight_on = main_effects(problem.terms, curved)
     fitted = zip(problem.terms, state.terms, solution.means, solution.tables, strict=True)
     terms = [
-        _at_last_slope(*each) if k in straight_on else _extended(*each, problem.data_mass[k])
+        _at_last_slope(*each)
+        if k in straight_on
+        else _extended(*each, problem.data_mass[k], largest)
         for k, each in enumerate(fitted)
     ]
     n_outputs = problem.likelihood.n_outputs
@@ -68,6 +74,13 @@ def run_out(
         covariance=covariance,
         levels=levels,
     )
+
+
+def _response_spread(problem: Problem, state: State, solution: Solution) -> float:
+    """The response's standard deviation on the predictor's scale, as if terms were independent."""
+    by_term = zip(problem.data_mass, solution.means, strict=True)
+    explained = sum(np.max(mass @ np.square(mean), initial=0.0) for mass, mean in by_term)
+    return float(np.sqrt(explained + state.noise))
 
 
 def _old_places(widths: list[int], wider: list[int], n_outputs: int) -> IntArray:
@@ -91,7 +104,12 @@ class _Extended:
 
 
 def _extended(
-    term: Term, estimate: TermState, mean: Array, table: Array, data_mass: Array
+    term: Term,
+    estimate: TermState,
+    mean: Array,
+    table: Array,
+    data_mass: Array,
+    largest: float,
 ) -> _Extended:
     shape = tuple(len(axis) for axis in term.entries.axes)
     # A period has no outside, and a line goes on.
@@ -101,11 +119,13 @@ def _extended(
         if isinstance(axis, Knots) and axis.course == SMOOTH
     ]
     features = estimate.jacobian.reshape(*shape, -1)
-    scale = 1.0 / np.sqrt(estimate.precision[term.group_index]) if numeric else np.empty(0)
+    is_interaction = isinstance(term, SmoothTerm) and term.joint
+    varies = bool(numeric) or is_interaction
+    scale = 1.0 / np.sqrt(estimate.precision[term.group_index]) if varies else np.empty(0)
     # Where every output has a network of its own, increments are their mean.
     n_networks = features.shape[-1] // max(len(scale), 1)
     scale = np.tile(scale, n_networks) / np.sqrt(max(n_networks, 1))
-    held = [values.reshape(*shape, -1) for values in (mean, table)]
+    held = [values.reshape(*shape, -1) for values in (mean, table, data_mass)]
     sides = list[Array]()
     for k in numeric:
         knots = term.entries.axes[k]
@@ -115,9 +135,16 @@ def _extended(
         size = np.sqrt(np.einsum("...p,p->...", np.square(features - at_edge), np.square(scale)))
         features, held = at_edge, [np.take(values, edge, axis=k) for values in held]
         sides += [_one_side(size, k, knots, side).reshape(-1, 1) for side in (-1, 1)]
-    mean, table = (
-        values.reshape(before.shape) for values, before in zip(held, (mean, table), strict=True)
+    mean, table, mass = (
+        values.reshape(before.shape)
+        for values, before in zip(held, (mean, table, data_mass), strict=True)
     )
+    if is_interaction:
+        variance = np.einsum("...p,p->...", np.square(features), np.square(scale)).ravel()
+        mean, table, lost = _in_proportion(
+            mean, table, np.where(mass > 0.0, 0.0, variance), largest
+        )
+        sides += [lost]
     sides += _other_groups(term, estimate)
     if isinstance(term, SpatialTerm):
         sides.append(_unseen_places(term, estimate, [table, *sides], data_mass))
@@ -125,6 +152,25 @@ def _extended(
     if numeric and isinstance(term.entries, Knots) and isinstance(term, SmoothTerm):
         return _straight_on(term.entries, data_mass, _Extended(mean, table, increments))
     return _Extended(mean, table, increments)
+
+
+def _in_proportion(
+    mean: Array, table: Array, variance: Array, largest: float
+) -> tuple[Array, Array, Array]:
+    """Mean and table (B, r) of prior variance ``largest^2`` at most, and new deviations (B, 0 or 1).
+
+    An interaction of columns that are nearly on a line is small on it once it is pure, and its prior, which
+    is tuned there, very large elsewhere. The prior ``variance`` beyond ``largest^2`` counts as noise: with
+    ``c = largest^2 / variance`` the function is ``c`` times what was extrapolated, with a deviation of
+    variance ``(1 - c) largest^2``.
+    """
+    too_large = variance > largest**2
+    if not too_large.any():
+        return mean, table, np.empty((len(table), 0))
+    share = np.ones_like(variance)
+    share[too_large] = largest**2 / variance[too_large]
+    lost = largest * np.sqrt(1.0 - share)[:, None]
+    return (share * mean.T).T, share[:, None] * table, lost
 
 
 def _other_groups(term: Term, estimate: TermState) -> list[Array]:
