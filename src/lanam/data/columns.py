@@ -195,8 +195,9 @@ def named_interactions(value: Any) -> Sequence[Any]:
 
 def named_twice(argument: str, other: str, column: str, why: str = "") -> InputError:
     """The error of a column that two arguments name, which exclude each other."""
+    in_braces = f"{{{other}}}"  # which the command line translates
     return InputError(
-        f"{{argument}} and {{{other}}} both name the column {{column!r}}",
+        f"{{argument}} and {in_braces} both name the column {{column!r}}",
         f"leave it out of one of them{why}",
         argument=argument,
         column=column,

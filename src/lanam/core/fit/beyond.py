@@ -26,7 +26,7 @@ from lanam.core.arrays import Array, IntArray
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.rows.statistics import output_places
-from lanam.core.terms.knots import SMOOTH, Categories, Knots
+from lanam.core.terms.knots import LINEAR, SMOOTH, Categories, Knots
 from lanam.core.terms.spatial import SpatialTerm
 from lanam.core.terms.term import MixedTerm, SmoothTerm, Term, main_effects
 
@@ -119,7 +119,9 @@ def _extended(
         if isinstance(axis, Knots) and axis.course == SMOOTH
     ]
     features = estimate.jacobian.reshape(*shape, -1)
-    is_interaction = isinstance(term, SmoothTerm) and term.joint
+    # A line has no cells to be shrunk in: it would not be one.
+    straight = any(isinstance(axis, Knots) and axis.course == LINEAR for axis in term.entries.axes)
+    is_interaction = isinstance(term, SmoothTerm) and term.joint and not straight
     varies = bool(numeric) or is_interaction
     scale = 1.0 / np.sqrt(estimate.precision[term.group_index]) if varies else np.empty(0)
     # Where every output has a network of its own, increments are their mean.
