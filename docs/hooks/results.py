@@ -26,6 +26,7 @@ MODELS = {
     "ebm10": "EBM, 10 pairs",
     "lightgbm": "LightGBM",
     "lightgbm-grid": "LightGBM, tuned",
+    "catboost": "CatBoost",
     "oak2": "OAK-GP, pairs",
     "pygam": "pyGAM",
     "nam": "NAM",
