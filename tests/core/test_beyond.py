@@ -1,13 +1,13 @@
 """Beyond the data functions run out, flat or along their line, and bands grow as the prior says."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import beyond
 from lanam.core.model import scoring
-from lanam.plot import plot_local
+
+pd = pytest.importorskip("pandas", reason="tables of these tests are frames")
 
 RANGES = np.array([0.0, 1e-7, 0.05, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 50.0])
 
@@ -95,6 +95,8 @@ def test_pairs_are_held_along_both_columns():
 
 
 def test_rows_outside_the_data_are_marked():
+    from lanam.plot import plot_local  # matplotlib is an extra
+
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.uniform(20, 80, 300), "city": rng.choice(["a", "b"], 300)})
     y = np.sin(X["age"] / 10) + (X["city"] == "a") + 0.1 * rng.standard_normal(300)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lanam import LANAMRegressor
@@ -12,6 +11,8 @@ from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel
 from lanam.core.inference.prior import Prior, RareLevels
 from tests.core.examples import unchanged
 from tests.oracles import assert_close
+
+pd = pytest.importorskip("pandas", reason="tables of these tests are frames")
 
 #: rows per level, the last two rare
 COUNTS = np.array([9, 6, 5, 2, 1])

@@ -3,13 +3,14 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import norm
 
 from lanam import LANAMRegressor
 from lanam.core.model.mixtures import GAUSSIAN
 from lanam.core.noise.tails import LocalNoise, Residuals, fit_tails
+
+pd = pytest.importorskip("pandas", reason="tables of these tests are frames")
 
 
 def _residuals(values, weight=None, prediction=None, variance=None):

@@ -162,6 +162,7 @@ def test_weights_are_frequencies(score, columns):
 
 
 def test_a_curve_exports():
+    pytest.importorskip("polars", reason="the frame's library")
     curve = metrics.reliability_curve(Y, P, 5)
     assert curve.to_dict()["expected"] == curve.expected.tolist()
     assert curve.to_dict()["kind"] == "reliability"

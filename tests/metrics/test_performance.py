@@ -234,6 +234,7 @@ def test_constant_targets_and_single_rows():
 
 
 def test_the_same_figures_printed_as_a_frame_as_json_and_in_a_notebook():
+    pytest.importorskip("pandas", reason="the frame's library")
     y, p, _ = classes()
     performance = classification_performance(y, p)
     frame = performance.to_frame("pandas").set_index("figure")

@@ -33,6 +33,7 @@ def test_the_root_of_mean_squared_errors():
     error, std = rng.normal(size=30) ** 2, rng.uniform(size=30)
     curve = metrics.retention_curve(error, std, name="rmse", root=True, n_points=30)
     np.testing.assert_allclose(curve.value, np.sqrt(slow_curve(error, std)), rtol=1e-12)
+    pytest.importorskip("pandas", reason="the frame's library")
     assert list(curve.to_frame().columns) == ["retained", "rmse"]
 
 
