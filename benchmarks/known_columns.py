@@ -54,10 +54,10 @@ def cycles(options: Options) -> str:
                 held = table.iloc[test]
                 deviance = mean_poisson_deviance(counts[test], model.predict(held))
                 ends = [model.predict(held.assign(hr=hour)) for hour in (0, 24)]
-                gap = float(np.abs(ends[1] / ends[0] - 1.0).max())
-                rows.append((pairs, n_rows, kind, deviance, gap, seconds))
+                jump = float(np.abs(ends[1] / ends[0] - 1.0).max())
+                rows.append((pairs, n_rows, kind, deviance, jump, seconds))
         say(f"cycles, interactions {pairs}")
-    columns = ["pairs", "rows", "fit", "deviance", "gap", "seconds"]
+    columns = ["pairs", "rows", "fit", "deviance", "jump", "seconds"]
     lines = [
         "| rows | interactions | deviance free | deviance cyclic | difference (SE) | "
         "largest step at midnight, free | cyclic | CPU time, ratio |",
@@ -71,7 +71,7 @@ def cycles(options: Options) -> str:
         error = change.std(ddof=1) / np.sqrt(len(change))
         lines.append(
             f"| {n_rows} | {pairs} | {free['deviance'].mean():.3f} | {bound['deviance'].mean():.3f} | "
-            f"{change.mean():+.3f} ({error:.3f}) | {free['gap'].max():.0%} | {bound['gap'].max():.0e} | "
+            f"{change.mean():+.3f} ({error:.3f}) | {free['jump'].max():.0%} | {bound['jump'].max():.0e} | "
             f"{bound['seconds'].sum() / free['seconds'].sum():.2f} |"
         )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Time and memory against rows and columns; each fit in a process of its own.
+"""Time and memory against rows and columns; each fit in its own process.
 
 ``python -m benchmarks.sizes --data DIR`` measures the CPU time of fits against columns, classes and rows,
 and on the small tables of ``DIR/uci``. Cells that are in the CSV file of ``--out`` are not run again.

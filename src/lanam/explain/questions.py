@@ -123,15 +123,15 @@ class AskedCurve:
         >>> print(model.explain_global()["bmi"].peak())
         bmi: highest at ... (95%: ... to ...); at the upper end of the data with probability ...
         """
-        require_coverage(coverage)
-        return self._answers("peak", lambda *curve: _extremum(self.name, "peak", coverage, *curve))
+        return self._extreme("peak", coverage)
 
     def trough(self, coverage: float = 0.95) -> ByClass:
         """Where the curve is lowest; see :meth:`peak`."""
+        return self._extreme("trough", coverage)
+
+    def _extreme(self, kind: str, coverage: float) -> ByClass:
         require_coverage(coverage)
-        return self._answers(
-            "trough", lambda *curve: _extremum(self.name, "trough", coverage, *curve)
-        )
+        return self._answers(kind, lambda *curve: _extremum(self.name, kind, coverage, *curve))
 
     def crossing(self, level: float = 0.0, coverage: float = 0.95) -> ByClass:
         """Where the curve crosses a level, with intervals.

@@ -43,5 +43,5 @@ def make_problem(
 
 
 def has_networks(options: Options) -> bool:
-    """Whether every term has parameters of its own: it is trained, or its curvature is factored."""
+    """Whether every term has its own parameters: it is trained, or its curvature is factored."""
     return SOLVERS[options.solver].trained or CURVATURES[options.curvature].factored

@@ -1,7 +1,7 @@
 """A surface of two coordinates that is alike in all directions: spatial terms (method.md 6).
 
-Its prior is a sum of isotropic Gaussian processes, one for each of a few lengths and each with a precision
-of its own, so that the evidence chooses how rough the surface is. A process is known by its values at
+Its prior is a sum of isotropic Gaussian processes, one for each of a few lengths and each with its own
+precision, so that the evidence chooses how rough the surface is. A process is known by its values at
 ``anchors``, entries of the grid (Nystroem): with kernel matrices ``K`` its features are
 
     K(entries, anchors) R^-1,     R' R = K(anchors, anchors),
